@@ -1,0 +1,50 @@
+"""The bundled sample: 5,000 training and 1,000 test images of Fashion-MNIST (Xiao et al., 2017; MIT licence)."""
+
+import hashlib
+import io
+from importlib.resources import files
+
+import numpy as np
+import torch
+
+from gradveil.data.base import DataSet, ImageSet, channel_statistics
+from gradveil.errors import DataError
+
+SHA256 = "1aca754ac5e284d470d151040f7170e0f0fdbb6bbcf8d68aab41f079c1d492f0"
+CLASS_NAMES = (
+    "T-shirt/top",
+    "Trouser",
+    "Pullover",
+    "Dress",
+    "Coat",
+    "Sandal",
+    "Shirt",
+    "Sneaker",
+    "Bag",
+    "Ankle boot",
+)
+
+
+def load() -> DataSet:
+    """Load the sample that comes with gradveil, after checking its hash."""
+    return parse(files("gradveil.data").joinpath("sample/fashion-mnist-sample.npz").read_bytes())
+
+
+def parse(content: bytes) -> DataSet:
+    """Turn the bytes of the sample file into a data set."""
+    found = hashlib.sha256(content).hexdigest()
+    if found != SHA256:
+        raise DataError(
+            f"the bundled sample is damaged: its SHA-256 is {found[:12]}…, it should be {SHA256[:12]}…; "
+            "reinstall gradveil"
+        )
+    with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
+        train, test = (
+            ImageSet(
+                torch.from_numpy(arrays[f"{split}_images"]).unsqueeze(1),
+                torch.from_numpy(arrays[f"{split}_labels"]).long(),
+            )
+            for split in ("train", "test")
+        )
+    mean, std = channel_statistics(train.images)
+    return DataSet("fashion-mnist-sample", train, test, CLASS_NAMES, mean, std)
