@@ -8,7 +8,9 @@ import typer
 from gradveil import __version__
 from gradveil.errors import GradveilError
 
-app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, context_settings={"help_option_names": ["-h", "--help"]})
+app = typer.Typer(
+    no_args_is_help=True, pretty_exceptions_enable=False, context_settings={"help_option_names": ["-h", "--help"]}
+)
 
 
 def show_version(wanted: bool) -> None:

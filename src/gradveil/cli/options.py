@@ -1,0 +1,26 @@
+"""Options and output that the commands share."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from gradveil.results import to_json
+
+Out = Annotated[Path, typer.Option("--out", help="Folder for the results; it must be empty or new.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an earlier result in the folder.")]
+Seed = Annotated[int, typer.Option("--seed", help="The one seed that every random draw comes from.")]
+Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda or cuda:N.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the JSON record to stdout and nothing else.")]
+
+
+def make_console(quiet: bool, as_json: bool) -> Console:
+    """Make the console that tables and progress bars go to; silent for scripts."""
+    return Console(quiet=quiet or as_json)
+
+
+def print_json(record: Mapping[str, Any]) -> None:
+    typer.echo(to_json(record), nl=False)

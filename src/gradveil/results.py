@@ -1,0 +1,123 @@
+"""The results convention: where results go, how a file is written, and on what machine it was made."""
+
+import contextlib
+import json
+import os
+import platform
+import re
+import tempfile
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from gradveil import __version__
+from gradveil.errors import OutputError, SettingsError
+
+SCHEMA = 1
+
+
+def write_file(path: Path, content: str | bytes) -> None:
+    """Write under a temporary name and move, so that a reader never sees half a file."""
+    data = content.encode() if isinstance(content, str) else content
+    try:
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with os.fdopen(handle, "wb") as stream:
+                stream.write(data)
+                stream.flush()
+                os.fsync(stream.fileno())
+            Path(temporary).chmod(0o644)
+            Path(temporary).replace(path)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise OutputError(f"cannot write {path}: {error.strerror}; choose another place with --out") from error
+
+
+def to_json(record: Mapping[str, Any]) -> str:
+    """Print a record as JSON that every parser takes: NaN and infinity are refused."""
+    return json.dumps(record, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def claim_folder(path: Path, command: str, overwrite: bool = False) -> Path:
+    """Make `path` ready for the results of `command`.
+
+    A folder with anything in it is refused; with `overwrite` one that holds a run of the same command is taken.
+    """
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        entries = [entry.name for entry in path.iterdir()]
+        with tempfile.NamedTemporaryFile(dir=path):
+            pass
+    except OSError as error:
+        raise OutputError(f"cannot write to {path}: {error.strerror}; choose another folder with --out") from error
+    if entries and not overwrite:
+        raise OutputError(f"{path} is not empty: choose another folder with --out, or pass --overwrite")
+    if entries and f"{command}.json" not in entries:
+        raise OutputError(
+            f"{path} holds no earlier result of 'gradveil {command}' to overwrite: choose another folder with --out"
+        )
+    return path
+
+
+@contextlib.contextmanager
+def claimed_folder(path: Path, command: str, overwrite: bool = False) -> Iterator[Path]:
+    """Claim a folder for a block; if the block fails before anything was written, leave no empty folder behind."""
+    existed = path.exists()
+    folder = claim_folder(path, command, overwrite)
+    try:
+        yield folder
+    except BaseException:
+        if not existed:
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+        raise
+
+
+def record(command: str, settings: Mapping[str, Any], figures: Mapping[str, Any]) -> dict[str, Any]:
+    """Make the record that `<command>.json` holds."""
+    return {
+        "schema": SCHEMA,
+        "command": command,
+        "settings": dict(settings),
+        **figures,
+        "environment": environment(),
+    }
+
+
+def environment() -> dict[str, Any]:
+    """Describe the machine and the software; `finished` is the only part that changes from run to run."""
+    return {
+        "gradveil": __version__,
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "system": f"{platform.system()} {platform.machine()}",
+        "processor": processor(),
+        "cores": os.cpu_count(),
+        "finished": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+
+
+def processor() -> str:
+    """Name the processor as Linux does, or as Python does elsewhere."""
+    with contextlib.suppress(OSError):
+        match = re.search(r"^model name\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+        if match:
+            return match[1]
+    return platform.processor() or "unknown"
+
+
+def find_device(name: str) -> torch.device:
+    """Turn `auto`, `cpu`, `cuda` or `cuda:N` into a device that is there."""
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise SettingsError(f"device '{name}' cannot be used here: choose auto, cpu or cuda") from error
+    return device
