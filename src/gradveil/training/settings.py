@@ -1,0 +1,86 @@
+"""How to train, as values: the settings and the two recipes."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Literal
+
+from gradveil.errors import SettingsError, UnknownNameError
+
+Schedule = Literal["steps", "one-cycle"]
+DROPS = (3 / 8, 5 / 8, 7 / 8)
+
+
+@dataclass(frozen=True)
+class TrainingSettings:
+    """Everything that decides the weights apart from the model, the data, the defences and the seed.
+
+    `schedule` is "steps" (the learning rate falls tenfold at 3/8, 5/8 and 7/8 of the epochs) or "one-cycle" (it rises
+    linearly over the first `warm_up` of the steps and then falls linearly to zero). `fraction` is the share of the
+    training images that are used. `threads` stands here because the last bits of a sum depend on it. `test_every` is
+    in epochs; the last epoch is always tested.
+    """
+
+    recipe: Literal["paper", "fast"] = "paper"
+    epochs: int = 200
+    batch_size: int = 128
+    learning_rate: float = 0.1
+    momentum: float = 0.9
+    weight_decay: float = 5e-4
+    label_smoothing: float = 0.0
+    schedule: Schedule = "steps"
+    warm_up: float = 0.0
+    channels_last: bool = False
+    fraction: float = 1.0
+    test_every: int = 1
+    threads: int = 2
+
+    def __post_init__(self) -> None:
+        for name in ("epochs", "batch_size", "test_every", "threads"):
+            require(name, getattr(self, name), getattr(self, name) >= 1, "1 or more")
+        require("learning_rate", self.learning_rate, 0 < self.learning_rate < float("inf"), "above 0")
+        require("weight_decay", self.weight_decay, 0 <= self.weight_decay < float("inf"), "0 or more")
+        for name in ("momentum", "label_smoothing", "warm_up"):
+            require(name, getattr(self, name), 0 <= getattr(self, name) < 1, "from 0 to below 1")
+        require("fraction", self.fraction, 0 < self.fraction <= 1, "above 0 and at most 1")
+        require("recipe", self.recipe, self.recipe in ("paper", "fast"), "paper or fast")
+        require("schedule", self.schedule, self.schedule in ("steps", "one-cycle"), "steps or one-cycle")
+
+    def to_record(self) -> dict[str, Any]:
+        """Give the settings as they stand in JSON."""
+        return asdict(self)
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> "TrainingSettings":
+        """Read settings back from JSON; an unknown key is refused."""
+        allowed = {field.name for field in fields(cls)}
+        for key in record:
+            if key not in allowed:
+                raise UnknownNameError("training setting", key, allowed)
+        return cls(**record)
+
+    def rate(self, step: int, steps: int) -> float:
+        """Give the learning rate of step `step` (from 0) out of `steps`."""
+        if self.schedule == "steps":
+            epoch = step * self.epochs // steps
+            return self.learning_rate * 0.1 ** sum(epoch >= int(drop * self.epochs) for drop in DROPS)
+        rise = self.warm_up * steps
+        share = (step + 1) / rise if step + 1 <= rise else (steps - step) / (steps - rise)
+        return self.learning_rate * share
+
+
+def require(name: str, value: object, holds: bool, allowed: str) -> None:
+    if not holds:
+        raise SettingsError(f"{name.replace('_', ' ')} is {value}: it must be {allowed}")
+
+
+PAPER = TrainingSettings()
+FAST = TrainingSettings(
+    recipe="fast",
+    epochs=12,
+    learning_rate=0.1,
+    label_smoothing=0.1,
+    schedule="one-cycle",
+    warm_up=0.25,
+    channels_last=True,
+)
+RECIPES: dict[str, TrainingSettings] = {"paper": PAPER, "fast": FAST}
