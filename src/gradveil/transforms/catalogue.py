@@ -1,0 +1,169 @@
+"""The operations, and the catalogues that number them; `v1` is frozen so that published policies keep their meaning."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from torch import Tensor
+
+from gradveil.errors import SettingsError, UnknownNameError
+from gradveil.transforms.kernels import KERNELS
+
+LEVELS = 10
+
+Kernel = Callable[[Tensor, Tensor], Tensor]
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One kind of change to an image.
+
+    `kernel` takes uint8 images N×C×H×W and one float64 magnitude for each image, with its sign, and gives new images.
+    Level 0 has the magnitude `low`, level 9 `high`; at the magnitude `neutral` the operation changes nothing.
+    `signed` operations draw + or − for each image. `surrogate`, of the same form on float images in [0, 1], gives the
+    gradient in the differentiable view; without one the gradient passes straight through.
+    """
+
+    name: str
+    kernel: Kernel
+    low: float = 0.0
+    high: float = 0.0
+    neutral: float | None = None
+    signed: bool = False
+    surrogate: Kernel | None = None
+
+    def __post_init__(self) -> None:
+        if not self.name.isalpha():
+            raise SettingsError(f"an operation called '{self.name}': its name must be made of letters only")
+
+    @property
+    def has_levels(self) -> bool:
+        return self.low != self.high
+
+    def magnitude(self, level: int) -> float:
+        """Give the magnitude at `level`, without a sign."""
+        return float(np.linspace(self.low, self.high, LEVELS)[level])
+
+
+@dataclass(frozen=True)
+class Transform:
+    """An operation at a level from 0 to 9.
+
+    >>> print(CATALOGUE[3])
+    translateX:9
+    """
+
+    operation: Operation
+    level: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.level < LEVELS:
+            raise SettingsError(f"level {self.level} of {self.operation.name}: give a level from 0 to {LEVELS - 1}")
+
+    def __str__(self) -> str:
+        return f"{self.operation.name}:{self.level}"
+
+    @cached_property
+    def magnitude(self) -> float:
+        return self.operation.magnitude(self.level)
+
+    @property
+    def is_identity(self) -> bool:
+        return self.magnitude == self.operation.neutral
+
+    @property
+    def draws_sign(self) -> bool:
+        return self.operation.signed and not self.is_identity
+
+    @property
+    def function(self) -> str:
+        """Name what is computed: equal for entries that do the same.
+
+        >>> CATALOGUE[22].function, CATALOGUE[39].function
+        ('equalize', 'identity')
+        """
+        if self.is_identity:
+            return "identity"
+        return str(self) if self.operation.has_levels else self.operation.name
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    """A numbered list of transforms under a name."""
+
+    name: str
+    transforms: tuple[Transform, ...]
+
+    def __post_init__(self) -> None:
+        if not self.name.isidentifier():
+            raise SettingsError(f"a catalogue called '{self.name}': use letters, digits and _ only")
+
+    def __len__(self) -> int:
+        return len(self.transforms)
+
+    def __getitem__(self, index: int) -> Transform:
+        return self.transforms[index]
+
+    def extend(self, name: str, *transforms: Transform) -> "Catalogue":
+        """Make a new catalogue with `transforms` numbered after the ones that are here."""
+        return Catalogue(name, self.transforms + transforms)
+
+
+SHEAR = Operation("shearX", KERNELS["shearX"], high=0.3, neutral=0.0, signed=True)
+TRANSLATE = Operation("translateX", KERNELS["translateX"], high=150 / 331, neutral=0.0, signed=True)
+ENHANCE = Operation("color", KERNELS["color"], high=0.5, neutral=0.0, signed=True)
+
+OPERATIONS: dict[str, Operation] = {
+    operation.name: operation
+    for operation in (
+        SHEAR,
+        replace(SHEAR, name="shearY", kernel=KERNELS["shearY"]),
+        TRANSLATE,
+        replace(TRANSLATE, name="translateY", kernel=KERNELS["translateY"]),
+        Operation("rotate", KERNELS["rotate"], high=30.0, neutral=0.0),
+        ENHANCE,
+        *(replace(ENHANCE, name=name, kernel=KERNELS[name]) for name in ("contrast", "sharpness", "brightness")),
+        Operation("posterize", KERNELS["posterize"], low=8.0, high=4.0, neutral=8.0),
+        Operation("solarize", KERNELS["solarize"], low=256.0, high=0.0, neutral=256.0),
+        *(Operation(name, KERNELS[name]) for name in ("autocontrast", "equalize", "invert")),
+    )
+}
+
+ENTRIES = """
+    invert 7        contrast 6      rotate 2        translateX 9    sharpness 1
+    sharpness 3     shearY 2        translateY 2    autocontrast 5  equalize 2
+    shearY 5        posterize 5     color 3         brightness 5    sharpness 9
+    brightness 9    equalize 5      equalize 1      contrast 7      sharpness 5
+    color 5         translateX 5    equalize 7      autocontrast 8  translateY 3
+    sharpness 6     brightness 6    color 8         solarize 0      invert 0
+    equalize 0      autocontrast 0  equalize 8      equalize 4      color 5
+    equalize 5      autocontrast 4  solarize 4      brightness 3    color 0
+    solarize 1      autocontrast 0  translateY 3    translateY 3    autocontrast 1
+    solarize 1      equalize 5      invert 0        translateY 3    autocontrast 1
+"""
+
+
+def make_catalogue(name: str, operations: dict[str, Operation]) -> Catalogue:
+    """Number the 50 entries, in reading order."""
+    words = ENTRIES.split()
+    pairs = zip(words[::2], words[1::2], strict=True)
+    return Catalogue(name, tuple(Transform(operations[operation], int(level)) for operation, level in pairs))
+
+
+def widen(operation: Operation) -> Operation:
+    """Give an enhancement the range of AutoAugment: factors from 0.1 to 1.9."""
+    return replace(operation, high=0.9) if operation.high == ENHANCE.high else operation
+
+
+CATALOGUE = make_catalogue("v1", OPERATIONS)
+CATALOGUES: dict[str, Catalogue] = {
+    "v1": CATALOGUE,
+    "wide": make_catalogue("wide", {name: widen(operation) for name, operation in OPERATIONS.items()}),
+}
+
+
+def find_catalogue(name: str) -> Catalogue:
+    if name not in CATALOGUES:
+        raise UnknownNameError("catalogue", name, CATALOGUES)
+    return CATALOGUES[name]
