@@ -41,7 +41,7 @@ class Bottleneck(nn.Module):
 
 
 class ResNet(nn.Module):
-    """A stem of `width` channels and stages of blocks; from the second on, each halves the image and doubles the width."""
+    """A stem of `width` channels and stages of blocks; each after the first halves the image and doubles the width."""
 
     def __init__(
         self,
