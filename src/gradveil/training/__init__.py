@@ -1,6 +1,8 @@
 """Centralised training: settings as values, named phases, exact resumption."""
 
-from gradveil.training.loop import Epoch, TrainingProgress, TrainingResult, accuracy, train
+from gradveil.training.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
+from gradveil.training.curves import Epoch, read_curves
+from gradveil.training.loop import TrainingProgress, TrainingResult, accuracy, train
 from gradveil.training.phases import Phase, parse_phase
 from gradveil.training.settings import FAST, PAPER, RECIPES, TrainingSettings
 
@@ -8,12 +10,16 @@ __all__ = [
     "FAST",
     "PAPER",
     "RECIPES",
+    "Checkpoint",
     "Epoch",
     "Phase",
     "TrainingProgress",
     "TrainingResult",
     "TrainingSettings",
     "accuracy",
+    "load_checkpoint",
     "parse_phase",
+    "read_curves",
+    "save_checkpoint",
     "train",
 ]

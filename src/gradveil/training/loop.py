@@ -1,11 +1,13 @@
 """The centralised training loop: whole batches of tensors, every draw named by its step."""
 
 import logging
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -14,27 +16,19 @@ from torch.nn import functional as F
 from gradveil.data import DataSet, ImageSet
 from gradveil.defences.base import Defence, defend_batch, defend_release
 from gradveil.errors import SettingsError
+from gradveil.models import ModelSpec
 from gradveil.rng import generator, global_state_from
+from gradveil.training.checkpoint import Weights
+from gradveil.training.curves import Epoch
 from gradveil.training.phases import phase_steps
 from gradveil.training.settings import TrainingSettings
+from gradveil.training.state import RunFolder, State
 from gradveil.types import Batch, Update, to_pixels
 
 logger = logging.getLogger(__name__)
 
-Weights = dict[str, Tensor]
 TEST_BATCH = 500
-
-
-@dataclass(frozen=True)
-class Epoch:
-    """One point of the curves; `test_accuracy` is None in an epoch that was not tested."""
-
-    epoch: int
-    train_loss: float
-    train_accuracy: float
-    test_accuracy: float | None
-    learning_rate: float
-    seconds: float
+SAVE_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
@@ -45,7 +39,7 @@ class TrainingProgress:
     steps: int
     epoch: int
     epochs: int
-    images: int
+    batch_size: int
     latest: Epoch | None
 
 
@@ -68,17 +62,29 @@ def train(
     seed: int,
     phases: Sequence[str] = ("init", "final"),
     device: torch.device | str = "cpu",
-    folder: Path | None = None,  # noqa: ARG001
-    resume: bool = False,  # noqa: ARG001
+    folder: Path | None = None,
+    spec: ModelSpec | None = None,
+    resume: bool = False,
     progress: Callable[[TrainingProgress], None] | None = None,
 ) -> TrainingResult:
     """Train `model` in place and keep its weights at the named phases; it ends in evaluation mode.
 
     The model hooks of the defences belong to whoever builds the model; here their batch and release hooks act.
+    With `folder`, snapshots, curves and a state to resume from are kept there; `spec` then makes each snapshot a
+    checkpoint that can be loaded without the model at hand.
     """
+    if resume and folder is None:
+        raise SettingsError("there is nothing to resume without a folder: name the folder of the run")
     with threads(settings.threads):
-        run = Run(model.to(device), data, settings, tuple(defences), seed, torch.device(device))
-        return run.finish(tuple(phases), progress)
+        run = Run(model, data, settings, defences, seed, torch.device(device))
+        wanted = phase_steps(phases, run.steps_per_epoch, settings.epochs)
+        records = RunFolder(folder, spec, run.describe(phases)) if folder else None
+        snapshots = restore(run, wanted, records) if records and resume else {}
+        run.to_end(wanted, snapshots, records, progress)
+    curves = run.state.curves
+    assert curves[-1].test_accuracy is not None, "the last epoch is always tested"
+    ordered = {phase: snapshots[phase] for phase in phases}
+    return TrainingResult(ordered, curves, curves[-1].test_accuracy, run.state.seconds)
 
 
 class Run:
@@ -93,11 +99,12 @@ class Run:
         seed: int,
         device: torch.device,
     ) -> None:
-        self.model = model
+        layout = torch.channels_last if settings.channels_last else torch.contiguous_format
+        self.model = model.to(device).to(memory_format=layout)  # type: ignore[call-overload]
+        self.data = data
         self.images = take_fraction(data.train, settings.fraction, seed)
-        self.test = data.test
         self.settings = settings
-        self.defences = defences
+        self.defences = tuple(defences)
         self.releases = any(type(defence).release is not Defence.release for defence in defences)
         self.seed = seed
         self.device = device
@@ -113,45 +120,76 @@ class Run:
             nesterov=settings.momentum > 0,
         )
         self.state = State()
+        self.shuffled: tuple[int, Tensor] = (-1, torch.empty(0))
+        self.saved = -math.inf
 
-    def finish(self, phases: tuple[str, ...], progress: Callable[[TrainingProgress], None] | None) -> TrainingResult:
-        wanted = phase_steps(phases, self.steps_per_epoch, self.settings.epochs)
-        snapshots = {}
-        layout = torch.channels_last if self.settings.channels_last else torch.contiguous_format
-        self.model.to(memory_format=layout)  # type: ignore[call-overload]
-        clock = time.perf_counter()
-        while True:
-            for phase in (name for name, step in wanted.items() if step == self.state.step):
-                snapshots[phase] = copy_weights(self.model)
-            if self.state.step == self.steps:
-                break
+    def describe(self, phases: Sequence[str]) -> dict[str, Any]:
+        """Say what the weights depend on, for checkpoints and to recognise the run again."""
+        return {
+            "settings": self.settings.to_record(),
+            "seed": self.seed,
+            "data": self.data.name,
+            "images": len(self.images),
+            "defences": [describe_defence(defence) for defence in self.defences],
+            "device": self.device.type,
+            "phases": list(phases),
+        }
+
+    def to_end(
+        self,
+        wanted: dict[str, int],
+        snapshots: dict[str, Weights],
+        records: RunFolder | None,
+        progress: Callable[[TrainingProgress], None] | None,
+    ) -> None:
+        """Take the remaining steps, filling `snapshots`."""
+        started = time.perf_counter() - self.state.seconds
+        self.take_snapshots(wanted, snapshots, records)
+        if records:
+            self.save_if_due(records)
+        while self.state.step < self.steps:
             self.take_step()
-            seconds = self.state.seconds + time.perf_counter() - clock
             if self.state.step % self.steps_per_epoch == 0:
-                self.end_epoch(seconds)
+                self.end_epoch(started)
+                if records:
+                    records.add_epoch(self.state.curves)
+            self.state.seconds = time.perf_counter() - started
+            self.take_snapshots(wanted, snapshots, records)
+            if records:
+                self.save_if_due(records)
             if progress is not None:
                 progress(self.progress())
-        self.model.to(memory_format=torch.contiguous_format)  # type: ignore[call-overload]
+        self.model.to(memory_format=torch.contiguous_format)
         self.model.eval()
-        curves = self.state.curves
-        return TrainingResult(
-            {phase: snapshots[phase] for phase in phases}, curves, curves[-1].test_accuracy or 0.0, curves[-1].seconds
-        )
+
+    def take_snapshots(self, wanted: dict[str, int], snapshots: dict[str, Weights], records: RunFolder | None) -> None:
+        """Copy the weights for each phase that is reached at this step."""
+        for phase, step in wanted.items():
+            if step == self.state.step and phase not in snapshots:
+                snapshots[phase] = copy_weights(self.model)
+                if records:
+                    records.save_snapshot(phase, step, snapshots[phase])
+
+    def save_if_due(self, records: RunFolder) -> None:
+        """Save at the start, after each epoch, and once a minute."""
+        at_end = self.state.step % self.steps_per_epoch == 0
+        if at_end or self.state.seconds > self.saved + SAVE_SECONDS:
+            records.save_state(self.model, self.optimiser, self.state)
+            self.saved = self.state.seconds
 
     def take_step(self) -> None:
+        """Take one optimiser step on the next batch."""
         step = self.state.step
-        epoch, index = divmod(step, self.steps_per_epoch)
-        if self.state.order is None:
-            self.state.order = torch.randperm(
-                len(self.images), generator=generator(self.seed, "training", "shuffle", epoch)
-            )
-        chosen = self.state.order[index * self.batch_size : (index + 1) * self.batch_size]
-        batch = Batch(self.images.images[chosen], self.images.labels[chosen])
-        batch = defend_batch(self.defences, batch, generator(self.seed, "training", "batch", step))
+        batch = self.next_batch()
         for group in self.optimiser.param_groups:
             group["lr"] = self.settings.rate(step, self.steps)
         with global_state_from(generator(self.seed, "training", "model", step)):
             loss, correct = self.compute_gradient(batch)
+        if not math.isfinite(loss):
+            raise SettingsError(
+                f"training diverged at step {step + 1} (the loss is {loss}): use a smaller learning rate than "
+                f"{self.settings.learning_rate}, or less noise"
+            )
         if self.releases:
             self.release(len(batch))
         self.optimiser.step()
@@ -159,7 +197,18 @@ class Run:
         self.state.loss += loss
         self.state.correct += correct
 
+    def next_batch(self) -> Batch:
+        """Draw the images of this step and let the defences change them."""
+        epoch, index = divmod(self.state.step, self.steps_per_epoch)
+        if self.shuffled[0] != epoch:
+            source = generator(self.seed, "training", "shuffle", epoch)
+            self.shuffled = epoch, torch.randperm(len(self.images), generator=source)
+        chosen = self.images.take(self.shuffled[1][index * self.batch_size : (index + 1) * self.batch_size])
+        source = generator(self.seed, "training", "batch", self.state.step)
+        return defend_batch(self.defences, Batch(chosen.images, chosen.labels), source)
+
     def compute_gradient(self, batch: Batch) -> tuple[float, int]:
+        """Leave the gradient in the parameters; give the loss and the number of right answers."""
         labels = batch.labels.to(self.device)
         self.model.train()
         logits = self.model(batch.pixels().to(self.device))
@@ -170,51 +219,44 @@ class Run:
 
     def release(self, images: int) -> None:
         """Let the defences change the gradients as they would leave a client."""
-        named = {name: parameter for name, parameter in self.model.named_parameters() if parameter.grad is not None}
-        gradients = {name: parameter.grad for name, parameter in named.items() if parameter.grad is not None}
+        gradients = {name: p.grad for name, p in self.model.named_parameters() if p.grad is not None}
         source = generator(self.seed, "training", "release", self.state.step, device=self.device)
         released = defend_release(self.defences, Update(gradients, images), source)
-        for name, parameter in named.items():
-            parameter.grad = released.tensors[name]
+        for name, parameter in self.model.named_parameters():
+            parameter.grad = released.tensors.get(name)
 
-    def end_epoch(self, seconds: float) -> None:
+    def end_epoch(self, started: float) -> None:
+        """Add a point to the curves, tested if its turn has come."""
         epoch = self.state.step // self.steps_per_epoch
-        loss = self.state.loss / self.steps_per_epoch
-        if not torch.isfinite(torch.tensor(loss)):
-            raise SettingsError(
-                f"training diverged in epoch {epoch} (the loss is {loss}): use a smaller learning rate than "
-                f"{self.settings.learning_rate} or weaker noise"
-            )
         tested = epoch % self.settings.test_every == 0 or epoch == self.settings.epochs
-        self.state.curves += (
-            Epoch(
-                epoch,
-                loss,
-                self.state.correct / (self.steps_per_epoch * self.batch_size),
-                accuracy(self.model, self.test, self.device) if tested else None,
-                self.optimiser.param_groups[0]["lr"],
-                seconds,
-            ),
+        point = Epoch(
+            epoch,
+            self.state.loss / self.steps_per_epoch,
+            self.state.correct / (self.steps_per_epoch * self.batch_size),
+            accuracy(self.model, self.data.test, self.device) if tested else None,
+            self.optimiser.param_groups[0]["lr"],
+            time.perf_counter() - started,
         )
-        self.state.order, self.state.loss, self.state.correct = None, 0.0, 0
+        self.state.curves += (point,)
+        self.state.loss, self.state.correct = 0.0, 0
+        logger.info("%s", point)
 
     def progress(self) -> TrainingProgress:
-        step, per_epoch = self.state.step, self.steps_per_epoch
         latest = self.state.curves[-1] if self.state.curves else None
-        epoch = -(-step // per_epoch)
-        return TrainingProgress(step, self.steps, epoch, self.settings.epochs, step * self.batch_size, latest)
+        epoch = -(-self.state.step // self.steps_per_epoch)
+        return TrainingProgress(self.state.step, self.steps, epoch, self.settings.epochs, self.batch_size, latest)
 
 
-@dataclass
-class State:
-    """What changes from step to step apart from the weights."""
+def restore(run: Run, wanted: dict[str, int], records: RunFolder) -> dict[str, Weights]:
+    """Put a run back to where it was last saved and give the snapshots it had taken by then."""
+    run.state = records.load_state(run.model, run.optimiser)
+    done = [phase for phase, step in wanted.items() if step <= run.state.step]
+    return {phase: records.load_snapshot(phase, run.model) for phase in done}
 
-    step: int = 0
-    loss: float = 0.0
-    correct: int = 0
-    seconds: float = 0.0
-    curves: tuple[Epoch, ...] = ()
-    order: Tensor | None = field(default=None)
+
+def describe_defence(defence: Defence) -> str:
+    """Name a defence with its settings if it prints them, which every dataclass does."""
+    return type(defence).__qualname__ if type(defence).__repr__ is object.__repr__ else repr(defence)
 
 
 def take_fraction(images: ImageSet, fraction: float, seed: int) -> ImageSet:
@@ -231,10 +273,10 @@ def accuracy(model: nn.Module, images: ImageSet, device: torch.device | str = "c
     model.eval()
     correct = 0
     with torch.inference_mode():
-        for pixels, labels in zip(
-            torch.split(images.images, TEST_BATCH), torch.split(images.labels, TEST_BATCH), strict=True
-        ):
-            correct += int((model(to_pixels(pixels.to(device))).argmax(1).cpu() == labels).sum())
+        for start in range(0, len(images), TEST_BATCH):
+            part = slice(start, start + TEST_BATCH)
+            guesses = model(to_pixels(images.images[part].to(device))).argmax(1)
+            correct += int((guesses.cpu() == images.labels[part]).sum())
     return correct / len(images)
 
 

@@ -1,0 +1,154 @@
+"""Checkpoints: weights as safetensors, and beside them a JSON that says what model they fit and how they were made.
+
+A checkpoint from elsewhere is data: loading one runs no code of its own, and nothing is read of the weights before
+their names, types and shapes are known to fit.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import load, save
+from torch import Tensor, nn
+
+from gradveil.errors import CheckpointError, InputError
+from gradveil.models import ModelSpec, factory
+from gradveil.results import to_json, write_file
+from gradveil.rng import generator
+
+SCHEMA = 1
+SHOWN = 3
+Weights = dict[str, Tensor]
+Shapes = dict[str, tuple[str, tuple[int, ...]]]
+TYPES = {torch.float32: "F32", torch.float64: "F64", torch.int64: "I64", torch.bool: "BOOL", torch.float16: "F16"}
+
+
+@dataclass(frozen=True, eq=False)
+class Checkpoint:
+    """Weights that are known to fit the model of `spec`, and how they were made."""
+
+    weights: Weights
+    spec: ModelSpec
+    made: Mapping[str, Any]
+
+    def build(self) -> nn.Module:
+        """Make the model with these weights, in evaluation mode."""
+        model = self.spec.build(generator(0, "checkpoint"))
+        model.load_state_dict(self.weights)
+        return model.eval()
+
+
+def save_checkpoint(path: Path, weights: Weights, spec: ModelSpec | None, made: Mapping[str, Any]) -> None:
+    """Write `path` (.safetensors) and the JSON beside it; without `spec` only who has the model can use it."""
+    content = save(weights)
+    record = {
+        "schema": SCHEMA,
+        "model": None if spec is None else spec.to_record(),
+        "made": dict(made),
+        "sha256": hashlib.sha256(content).hexdigest(),
+    }
+    write_file(path, content)
+    write_file(path.with_suffix(".json"), to_json(record))
+
+
+def load_checkpoint(path: Path, model: str | None = None) -> Checkpoint:
+    """Load and check a checkpoint.
+
+    `model` is the name the person expects. One's own factory is imported only if it is named here: a file alone must
+    not decide what code runs.
+    """
+    record = read_record(path)
+    spec = read_spec(path, record)
+    if model is not None and model != spec.name:
+        raise CheckpointError(f"{path} is a checkpoint of '{spec.name}', not of '{model}': ask for '{spec.name}'")
+    if ":" in spec.name and model is None:
+        raise CheckpointError(
+            f"{path} needs the factory '{spec.name}', which is code: name it yourself (--model {spec.name}) if you "
+            "trust it"
+        )
+    return Checkpoint(read_weights(path, expected_shapes(path, spec), record), spec, record["made"])
+
+
+def read_record(path: Path) -> dict[str, Any]:
+    """Read the JSON beside the weights."""
+    described = path.with_suffix(".json")
+    try:
+        record = json.loads(described.read_bytes())
+    except (OSError, ValueError, RecursionError) as error:
+        raise CheckpointError(f"{described} cannot be read as a checkpoint's description: {error}") from error
+    if not isinstance(record, dict) or record.get("schema") != SCHEMA or not isinstance(record.get("made"), dict):
+        raise CheckpointError(
+            f"{described} describes no checkpoint of schema {SCHEMA}: write it anew with this version"
+        )
+    return record
+
+
+def read_spec(path: Path, record: Mapping[str, Any]) -> ModelSpec:
+    model = record.get("model")
+    if not isinstance(model, dict):
+        raise CheckpointError(f"{path} does not say what model it fits: load its weights into the model you have")
+    try:
+        return ModelSpec.from_record(model)
+    except InputError as error:
+        raise CheckpointError(f"{path.with_suffix('.json')}: {error}") from error
+
+
+def expected_shapes(path: Path, spec: ModelSpec) -> Shapes:
+    """Build the model without memory to learn the shapes of its weights."""
+    try:
+        with torch.random.fork_rng(devices=[]), torch.device("meta"):
+            return shapes_of(factory(spec.name)(spec.shape, spec.classes, spec.mean, spec.std).state_dict())
+    except (InputError, RuntimeError, TypeError, ValueError, OverflowError) as error:
+        raise CheckpointError(f"{path} is of a model that cannot be built: {error}") from error
+
+
+def shapes_of(weights: Mapping[str, Tensor]) -> Shapes:
+    return {name: (TYPES.get(tensor.dtype, "?"), tuple(tensor.shape)) for name, tensor in weights.items()}
+
+
+def read_weights(path: Path, expected: Shapes, record: Mapping[str, Any]) -> Weights:
+    """Read the weights after checking their shapes, then check their hash and that they are finite."""
+    try:
+        check_shapes(path, expected, stored_shapes(path))
+        content = path.read_bytes()
+        if hashlib.sha256(content).hexdigest() != record.get("sha256"):
+            raise CheckpointError(f"{path} is not the file that its JSON describes (SHA-256 differs): copy both again")
+        weights: Weights = load(content)
+    except (OSError, SafetensorError) as error:
+        raise CheckpointError(f"{path} cannot be read as safetensors: {error}") from error
+    check_finite(path, weights)
+    return weights
+
+
+def stored_shapes(path: Path) -> Shapes:
+    """Read names, types and shapes from the header, without the weights."""
+    with safe_open(path, framework="pt") as file:
+        slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118
+        return {name: (part.get_dtype(), tuple(part.get_shape())) for name, part in slices.items()}
+
+
+def check_shapes(path: Path, expected: Shapes, found: Shapes) -> None:
+    """Refuse weights of another architecture, naming the first few differences."""
+    wrong = [
+        f"{name} is {describe(found.get(name))} instead of {describe(expected.get(name))}"
+        for name in (*expected, *(extra for extra in found if extra not in expected))
+        if found.get(name) != expected.get(name)
+    ]
+    if wrong:
+        more = f" and {len(wrong) - SHOWN} more" if len(wrong) > SHOWN else ""
+        raise CheckpointError(f"{path} does not fit the model: {'; '.join(wrong[:SHOWN])}{more}")
+
+
+def describe(entry: tuple[str, tuple[int, ...]] | None) -> str:
+    return "missing" if entry is None else f"{entry[0]}{list(entry[1])}"
+
+
+def check_finite(path: Path, weights: Weights) -> None:
+    for name, tensor in weights.items():
+        if not torch.isfinite(tensor).all():
+            raise CheckpointError(f"{path} holds NaN or infinity in '{name}': it cannot be used; train it again")

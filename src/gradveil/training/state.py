@@ -1,0 +1,126 @@
+"""What a run needs to go on after a kill, and where it is kept."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor, nn
+
+from gradveil.errors import CheckpointError, SettingsError
+from gradveil.models import ModelSpec
+from gradveil.results import write_file
+from gradveil.training.checkpoint import Weights, read_record, read_weights, save_checkpoint, shapes_of
+from gradveil.training.curves import FILE, Epoch, Writer, log_to_tensorboard, open_tensorboard, write_curves
+from gradveil.training.phases import PATTERN
+
+STATE = "resume.safetensors"
+
+
+@dataclass
+class State:
+    """What changes from step to step apart from the weights; `loss` and `correct` are sums over the epoch so far."""
+
+    step: int = 0
+    loss: float = 0.0
+    correct: int = 0
+    seconds: float = 0.0
+    curves: tuple[Epoch, ...] = ()
+
+    def to_record(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> "State":
+        return cls(**{**record, "curves": tuple(Epoch(**point) for point in record["curves"])})
+
+
+class RunFolder:
+    """The folder of one run: its state for `resume`, its snapshots, its curves.
+
+    `made` describes the run; one that resumes must be described alike.
+    """
+
+    def __init__(self, path: Path, spec: ModelSpec | None, made: Mapping[str, Any]) -> None:
+        self.path = path
+        self.spec = spec
+        self.made = made
+        self.writer: Writer | None = None
+        path.mkdir(parents=True, exist_ok=True)
+
+    def save_state(self, model: nn.Module, optimiser: torch.optim.Optimizer, state: State) -> None:
+        """Write everything in one file, so that no kill can leave two that disagree."""
+        tensors = {f"model/{name}": tensor for name, tensor in model.state_dict().items()}
+        tensors |= {f"momentum/{name}": tensor for name, tensor in momenta(model, optimiser).items()}
+        content = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+        metadata = {"made": json.dumps(self.made), "state": json.dumps(state.to_record())}
+        write_file(self.path / STATE, save(content, metadata))
+
+    def load_state(self, model: nn.Module, optimiser: torch.optim.Optimizer) -> State:
+        """Put model and optimiser back to where the run was last saved."""
+        metadata, tensors = self.read_state()
+        self.check_made(json.loads(metadata["made"]))
+        try:
+            model.load_state_dict(
+                {name.removeprefix("model/"): tensor for name, tensor in tensors.items() if name.startswith("model/")}
+            )
+        except RuntimeError as error:
+            raise CheckpointError(f"{self.path / STATE} is of another model: {error}") from error
+        for name, parameter in model.named_parameters():
+            if f"momentum/{name}" in tensors:
+                # In the parameter's own memory layout, as the optimiser would have made it.
+                buffer = torch.empty_like(parameter, requires_grad=False).copy_(tensors[f"momentum/{name}"])
+                optimiser.state[parameter]["momentum_buffer"] = buffer
+        return State.from_record(json.loads(metadata["state"]))
+
+    def read_state(self) -> tuple[dict[str, str], dict[str, Tensor]]:
+        path = self.path / STATE
+        if not path.exists():
+            raise CheckpointError(f"{self.path} holds no run to resume: start one there without --resume")
+        try:
+            with safe_open(path, framework="pt") as file:
+                return file.metadata(), {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        except (OSError, SafetensorError) as error:
+            raise CheckpointError(f"{path} cannot be read: {error}; start the run again in another folder") from error
+
+    def check_made(self, before: Mapping[str, Any]) -> None:
+        """Refuse to go on with a run that was made otherwise."""
+        for name in self.made:
+            if json.loads(json.dumps(self.made[name])) != before.get(name):
+                raise SettingsError(
+                    f"the run in {self.path} has {name} {before.get(name)}, not {self.made[name]}: resume it with the "
+                    "options it was started with, or start another in a new folder"
+                )
+
+    def save_snapshot(self, phase: str, step: int, weights: Weights) -> None:
+        made = {**self.made, "phase": phase, "step": step}
+        save_checkpoint(self.path / f"{phase}.safetensors", weights, self.spec, made)
+
+    def load_snapshot(self, phase: str, model: nn.Module) -> Weights:
+        path = self.path / f"{phase}.safetensors"
+        return read_weights(path, shapes_of(model.state_dict()), read_record(path))
+
+    def add_epoch(self, curves: tuple[Epoch, ...]) -> None:
+        """Write the curves with their newest point."""
+        write_curves(self.path, curves)
+        if self.writer is None:
+            self.writer = open_tensorboard(self.path, curves[-1].epoch - 1)
+        if self.writer is not None:
+            log_to_tensorboard(self.writer, curves[-1])
+
+
+def momenta(model: nn.Module, optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:
+    """Name the momentum of each parameter that has one."""
+    buffers = {name: optimiser.state[parameter].get("momentum_buffer") for name, parameter in model.named_parameters()}
+    return {name: buffer for name, buffer in buffers.items() if buffer is not None}
+
+
+def clear_run(folder: Path) -> None:
+    """Remove what an earlier run left in a folder that may be overwritten."""
+    for path in folder.glob("*.*"):
+        if path.name in (STATE, FILE, "train.json") or path.stem in ("init", "final") or PATTERN.fullmatch(path.stem):
+            path.unlink()
