@@ -1,20 +1,24 @@
-"""Placeholder kernels."""
+"""The kernels by the name of their operation."""
 
 from collections.abc import Callable
-from functools import partial
 
-import torch
 from torch import Tensor
 
-from gradveil.transforms import pillow
+from gradveil.transforms import blending, geometry, point
 
-
-def loop(name: str, images: Tensor, magnitudes: Tensor) -> Tensor:
-    """Run Pillow over the batch, one image at a time."""
-    operation = pillow.OPERATIONS[name]
-    pairs = zip(images.cpu(), magnitudes.tolist(), strict=True)
-    done = [pillow.to_tensor(operation(pillow.to_image(image), magnitude)) for image, magnitude in pairs]
-    return torch.stack(done).to(images.device)
-
-
-KERNELS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {name: partial(loop, name) for name in pillow.OPERATIONS}
+KERNELS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "shearX": geometry.shear_x,
+    "shearY": geometry.shear_y,
+    "translateX": geometry.translate_x,
+    "translateY": geometry.translate_y,
+    "rotate": geometry.rotate,
+    "color": blending.color,
+    "contrast": blending.contrast,
+    "sharpness": blending.sharpness,
+    "brightness": point.brightness,
+    "posterize": point.posterize,
+    "solarize": point.solarize,
+    "autocontrast": point.autocontrast,
+    "equalize": point.equalize,
+    "invert": point.invert,
+}
