@@ -1,11 +1,19 @@
 """The one type that every data set is turned into."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from gradveil.errors import DataError
+
+Progress = Callable[[str, int, int], None]
+"""Called with what is being done, how much of it is done, and how much there is."""
+
+
+def silent(what: str, done: int, total: int) -> None:
+    """Report progress to nobody."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +47,8 @@ class ImageSet:
 class DataSet:
     """A training and a test split with what is publicly known of both.
 
-    `mean` and `std` are per channel, in [0, 1], of this data set's own training images.
+    `mean` and `std` are per channel, in [0, 1], of this data set's own training images. `skipped` names the broken
+    files that were left out because the user asked for it.
     """
 
     name: str
@@ -48,6 +57,7 @@ class DataSet:
     class_names: tuple[str, ...]
     mean: tuple[float, ...]
     std: tuple[float, ...]
+    skipped: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if len(self.train) == 0 or len(self.test) == 0:
@@ -64,6 +74,11 @@ class DataSet:
                     f"data set '{self.name}' has labels from {low} to {high}: "
                     f"they must be from 0 to {self.classes - 1}, one for each class name"
                 )
+        if not len(self.mean) == len(self.std) == self.shape[0] or not all(deviation > 0 for deviation in self.std):
+            raise DataError(
+                f"data set '{self.name}' has the standard deviations {self.std} for {self.shape[0]} channels: each "
+                "channel needs one above 0, because images are divided by it; leave out a channel that never changes"
+            )
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -76,16 +91,65 @@ class DataSet:
         return len(self.class_names)
 
 
+def assemble(
+    name: str, train: ImageSet, test: ImageSet, class_names: tuple[str, ...], skipped: tuple[str, ...] = ()
+) -> DataSet:
+    """Make a data set with its own statistics, after checking that there is something to tell apart."""
+    if len(class_names) < 2:
+        raise DataError(
+            f"data set '{name}' has {len(class_names)} class: at least two are needed to train a classifier"
+        )
+    present = set(train.labels.tolist())
+    empty = [label for index, label in enumerate(class_names) if index not in present]
+    if empty:
+        raise DataError(
+            f"data set '{name}' has no training image of {len(empty)} of its {len(class_names)} classes "
+            f"({listing(empty)}): add images, or leave these classes out"
+        )
+    mean, std = channel_statistics(train.images)
+    return DataSet(name, train, test, class_names, mean, std, skipped)
+
+
+def require_counts(dataset: DataSet, train: int, test: int) -> DataSet:
+    """Refuse a data set that has another number of images than the official one."""
+    if (len(dataset.train), len(dataset.test)) != (train, test):
+        raise DataError(
+            f"these files of {dataset.name} have {len(dataset.train):,} training and {len(dataset.test):,} test "
+            f"images, the official ones {train:,} and {test:,}: get them again with "
+            f"'gradveil data get {dataset.name}', or load your own images with npz:PATH or folder:PATH"
+        )
+    return dataset
+
+
+def listing(names: list[str], shown: int = 3) -> str:
+    """Name the first few and count the rest.
+
+    >>> listing(["a", "b", "c", "d", "e"])
+    'a, b, c and 2 more'
+    """
+    rest = len(names) - shown
+    return ", ".join(names[:shown]) + (f" and {rest} more" if rest > 0 else "")
+
+
 def channel_statistics(images: Tensor) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Take the mean and standard deviation per channel of uint8 images, in [0, 1].
 
-    Works on the exact histogram: a float32 sum over 50,000 images comes out wrong.
+    The sums are exact whole numbers, taken from a histogram: a float32 sum over 50,000 images comes out wrong.
     """
     means, deviations = [], []
-    levels = torch.arange(256, dtype=torch.float64) / 255
     for channel in images.unbind(1):
-        share = torch.bincount(channel.flatten().long(), minlength=256).double() / channel.numel()
-        mean = (share * levels).sum()
-        means.append(float(mean))
-        deviations.append(float((share * (levels - mean) ** 2).sum().sqrt()))
+        counts = histogram(channel)
+        number = sum(counts)
+        total = sum(level * count for level, count in enumerate(counts))
+        squares = sum(level * level * count for level, count in enumerate(counts))
+        means.append(total / (255 * number))
+        deviations.append(((number * squares - total * total) / (255 * number) ** 2) ** 0.5)
     return tuple(means), tuple(deviations)
+
+
+def histogram(values: Tensor, rows: int = 4096) -> list[int]:
+    """Count each of the 256 levels; goes by rows to keep the copies that `bincount` makes small."""
+    counts = torch.zeros(256, dtype=torch.int64)
+    for part in torch.split(values, rows):
+        counts += torch.bincount(part.flatten(), minlength=256)
+    return [int(count) for count in counts]

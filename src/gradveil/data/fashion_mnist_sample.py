@@ -3,11 +3,12 @@
 import hashlib
 import io
 from importlib.resources import files
+from pathlib import Path
 
 import numpy as np
 import torch
 
-from gradveil.data.base import DataSet, ImageSet, channel_statistics
+from gradveil.data.base import DataSet, ImageSet, Progress, channel_statistics, silent
 from gradveil.errors import DataError
 
 SHA256 = "1aca754ac5e284d470d151040f7170e0f0fdbb6bbcf8d68aab41f079c1d492f0"
@@ -25,9 +26,17 @@ CLASS_NAMES = (
 )
 
 
-def load() -> DataSet:
+FILE = files("gradveil.data").joinpath("sample/fashion-mnist-sample.npz")
+
+
+def find(root: Path | None = None) -> Path:  # noqa: ARG001
+    """Find the file that comes with gradveil, wherever else one looks."""
+    return Path(str(FILE))
+
+
+def load(root: Path | None = None, progress: Progress = silent) -> DataSet:  # noqa: ARG001
     """Load the sample that comes with gradveil, after checking its hash."""
-    return parse(files("gradveil.data").joinpath("sample/fashion-mnist-sample.npz").read_bytes())
+    return parse(FILE.read_bytes())
 
 
 def parse(content: bytes) -> DataSet:

@@ -1,0 +1,183 @@
+"""Read members of a folder, a tar or a zip by one interface; nothing is ever unpacked onto the disk.
+
+An archive comes from outside: its members are bounded in size, and one that names a path outside itself is refused.
+"""
+
+import gzip
+import io
+import lzma
+import os
+import tarfile
+import zipfile
+import zlib
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+from typing import final
+
+from gradveil.errors import DataError
+
+DAMAGES = (EOFError, OSError, RuntimeError, tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError)
+"""What the standard library raises on an archive that is cut off, altered or encrypted."""
+
+
+class Container(ABC):
+    """Files that belong together, by their relative names."""
+
+    @abstractmethod
+    def names(self) -> list[str]:
+        """List the members, with `/` between folders."""
+
+    @abstractmethod
+    def read(self, name: str) -> bytes:
+        """Read one member whole."""
+
+
+@final
+class Folder(Container):
+    """A folder on the disk."""
+
+    def __init__(self, path: Path, limit: int) -> None:
+        self.path, self.limit = path, limit
+
+    def names(self) -> list[str]:
+        found = []
+        for folder, _, files in os.walk(self.path):
+            inside = Path(folder).relative_to(self.path)
+            found += [(inside / file).as_posix() for file in files]
+        return sorted(found)
+
+    def read(self, name: str) -> bytes:
+        return read_file(self.path / name, self.limit)
+
+
+@final
+class Tar(Container):
+    """A tar file, compressed by gzip or not, read whole in one pass."""
+
+    def __init__(self, path: Path, limit: int) -> None:
+        self.path = path
+        with (
+            damage_of(path),
+            open_plain(path) as stream,
+            tarfile.open(fileobj=Bounded(stream, path, limit), mode="r|") as archive,
+        ):
+            self.members = {inner_name(path, member.name): contents(archive, member) for member in archive}
+
+    def names(self) -> list[str]:
+        return [name for name, content in self.members.items() if content is not None]
+
+    def read(self, name: str) -> bytes:
+        content = self.members.get(name)
+        if content is None:
+            raise DataError(f"{self.path} has no file {name}: get the archive again")
+        return content
+
+
+@final
+class Zip(Container):
+    """A zip file; every member is checked against its CRC when it is read."""
+
+    def __init__(self, path: Path, limit: int) -> None:
+        self.path = path
+        with damage_of(path):
+            self.archive = zipfile.ZipFile(path)
+        self.members = {inner_name(path, info.filename): info for info in self.archive.infolist() if not info.is_dir()}
+        if sum(info.file_size for info in self.members.values()) > limit:
+            raise too_large(path, limit)
+
+    def names(self) -> list[str]:
+        return list(self.members)
+
+    def read(self, name: str) -> bytes:
+        if name not in self.members:
+            raise DataError(f"{self.path} has no file {name}: get the archive again")
+        with damage_of(self.path):
+            return self.archive.read(self.members[name])
+
+
+@final
+class Bounded(io.RawIOBase):
+    """A stream that refuses to give more than `limit` bytes, whatever a header promises."""
+
+    def __init__(self, stream: io.BufferedIOBase, path: Path, limit: int) -> None:
+        self.stream, self.path, self.limit, self.given = stream, path, limit, 0
+
+    def read(self, size: int = -1, /) -> bytes:
+        content = self.stream.read(size if size >= 0 else self.limit + 1)
+        self.given += len(content)
+        if self.given > self.limit:
+            raise too_large(self.path, self.limit)
+        return content
+
+
+def contents(archive: tarfile.TarFile, member: tarfile.TarInfo) -> bytes | None:
+    """Read a regular file of a tar; links and devices have no content of their own."""
+    stream = archive.extractfile(member) if member.isfile() else None
+    if stream is None:
+        return None
+    content = stream.read()
+    if len(content) != member.size:
+        raise EOFError(f"{member.name} ends after {len(content):,} of {member.size:,} bytes")
+    return content
+
+
+def inner_name(path: Path, name: str) -> str:
+    """Clean the name of a member; refuse one that points outside its archive."""
+    parts = PurePosixPath(name.replace("\\", "/"))
+    if parts.is_absolute() or ".." in parts.parts:
+        raise DataError(f"{path} has a member called '{name}', which points outside the archive: do not use this file")
+    return parts.as_posix()
+
+
+def open_container(path: Path, limit: int) -> Container:
+    """Open a folder, a tar or a zip that holds at most `limit` bytes in all (in a folder: per file)."""
+    if path.is_dir():
+        return Folder(path, limit)
+    return Zip(path, limit) if path.suffix == ".zip" else Tar(path, limit)
+
+
+@contextmanager
+def open_plain(path: Path) -> Iterator[io.BufferedIOBase]:
+    """Open a file for reading; if it is compressed by gzip, read through that."""
+    with path.open("rb") as stream:
+        compressed = stream.read(2) == b"\x1f\x8b"
+        stream.seek(0)
+        if not compressed:
+            yield stream
+            return
+        with gzip.GzipFile(fileobj=stream) as plain:
+            yield plain
+
+
+def read_plain(path: Path, limit: int) -> bytes:
+    """Read a file, through gzip if it is compressed, up to `limit` bytes of content."""
+    with damage_of(path), open_plain(path) as stream:
+        content = stream.read(limit + 1)
+    if len(content) > limit:
+        raise too_large(path, limit)
+    return content
+
+
+def read_file(path: Path, limit: int) -> bytes:
+    """Read a file as it is, up to `limit` bytes."""
+    with damage_of(path):
+        if path.stat().st_size > limit:
+            raise too_large(path, limit)
+        return path.read_bytes()
+
+
+def too_large(path: Path, limit: int) -> DataError:
+    return DataError(f"{path} holds more than {limit:,} bytes when unpacked: it is not the file it should be")
+
+
+@contextmanager
+def damage_of(path: Path) -> Iterator[None]:
+    """Turn the many errors of a damaged archive into one that names the file."""
+    try:
+        yield
+    except DAMAGES as error:
+        if isinstance(error, OSError) and error.strerror:
+            raise DataError(f"{path} cannot be read: {error.strerror}; check the path and its permissions") from error
+        raise DataError(f"{path} cannot be read ({error}): it is damaged or cut off; get it again") from error

@@ -1,0 +1,104 @@
+"""The two official forms of CIFAR-10 and CIFAR-100 (Krizhevsky, 2009): the python archive and the binary archive."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from gradveil.data import pickles
+from gradveil.data.archives import Container, open_container
+from gradveil.data.base import DataSet, ImageSet, Progress, assemble, require_counts
+from gradveil.data.places import folders, missing
+from gradveil.errors import DataError
+
+SIDE = 32
+PIXELS = 3 * SIDE * SIDE
+LIMIT = 250_000_000
+"""The archives hold 185 MB; more is refused."""
+
+Labelled = tuple[NDArray[np.uint8], NDArray[np.int64]]
+
+
+@dataclass(frozen=True)
+class Form:
+    """One official archive: its name, the folder in it, its files, and how they are parsed."""
+
+    archive: str
+    folder: str
+    train: tuple[str, ...]
+    test: tuple[str, ...]
+    class_names: str
+    parse: Callable[[bytes, str], Labelled]
+    parse_names: Callable[[bytes, str], tuple[str, ...]]
+
+
+def find(name: str, forms: Sequence[Form], root: Path | None) -> tuple[Form, Path] | None:
+    """Find the first place that holds one of the forms: unpacked first, because that is read faster."""
+    for folder in folders(name, root):
+        for form in forms:
+            for path in (folder / form.folder, folder, folder / form.archive):
+                if path.is_file() or (path / form.train[0]).is_file():
+                    return form, path
+    return None
+
+
+def load(name: str, forms: Sequence[Form], root: Path | None, progress: Progress) -> DataSet:
+    """Load the official 50,000 training and 10,000 test images."""
+    found = find(name, forms, root)
+    if found is None:
+        raise missing(name, " or ".join(form.archive for form in forms), folders(name, root))
+    form, path = found
+    progress(f"reading {path.name}", 0, 1)
+    dataset = require_counts(read(name, form, path), 50_000, 10_000)
+    progress(f"reading {path.name}", 1, 1)
+    return dataset
+
+
+def read(name: str, form: Form, path: Path) -> DataSet:
+    """Read an archive or an unpacked folder of any number of images."""
+    container = open_container(path, LIMIT)
+    prefix = "" if path.is_dir() else f"{form.folder}/"
+    train, test = (read_split(container, form, path, prefix, files) for files in (form.train, form.test))
+    class_names = form.parse_names(container.read(prefix + form.class_names), f"{path}: {form.class_names}")
+    return assemble(name, train, test, class_names)
+
+
+def read_split(container: Container, form: Form, path: Path, prefix: str, files: Sequence[str]) -> ImageSet:
+    parts = [form.parse(container.read(prefix + file), f"{path}: {file}") for file in files]
+    images = np.concatenate([pixels for pixels, _ in parts]).reshape(-1, 3, SIDE, SIDE)
+    return ImageSet(torch.from_numpy(images), torch.from_numpy(np.concatenate([labels for _, labels in parts])))
+
+
+def parse_pickle(content: bytes, place: str, *, label: str) -> Labelled:
+    """Take images and labels from one file of the python form; `label` is the key of the labels."""
+    record = pickles.read_record(content, place)
+    images = pickles.byte_array(record.get("data"), place)
+    labels = pickles.whole_numbers(record.get(label), place)
+    if images.shape != (len(labels), PIXELS):
+        raise DataError(
+            f"{place} holds data of shape {images.shape} for {len(labels)} labels: "
+            f"it must be {len(labels)}×{PIXELS}; get the official file again"
+        )
+    return images, labels
+
+
+def parse_pickled_names(content: bytes, place: str, *, key: str) -> tuple[str, ...]:
+    """Take the class names from the meta file of the python form."""
+    return pickles.names(pickles.read_record(content, place).get(key), place)
+
+
+def parse_binary(content: bytes, place: str, *, label_bytes: int) -> Labelled:
+    """Take images and labels from one file of the binary form; the last of `label_bytes` is the label."""
+    row = label_bytes + PIXELS
+    if not content or len(content) % row:
+        raise DataError(f"{place} has {len(content):,} bytes, no multiple of {row:,}: it is cut off; get it again")
+    rows = np.frombuffer(content, dtype=np.uint8).reshape(-1, row)
+    return rows[:, label_bytes:], rows[:, label_bytes - 1].astype(np.int64)
+
+
+def parse_listed_names(content: bytes, place: str) -> tuple[str, ...]:  # noqa: ARG001
+    """Take the class names from the text file of the binary form."""
+    return tuple(content.decode("latin1").split())

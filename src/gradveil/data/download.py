@@ -1,0 +1,248 @@
+"""Download a file whole or not at all: resumed after a cut, checked by size and hash, moved into place at the end."""
+
+import contextlib
+import fcntl
+import hashlib
+import http
+import http.client
+import logging
+import os
+import shutil
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from gradveil import __version__
+from gradveil.data.base import Progress
+from gradveil.errors import DataError, OutputError
+
+ATTEMPTS = 5
+PAUSE = 1.0
+"""Seconds before the second attempt; twice as many before each further one."""
+TIMEOUT = 30.0
+BLOCK = 1 << 18
+PASSING = (408, 429, 500, 502, 503, 504)
+"""Answers of a server that may be better the next time."""
+
+Response = http.client.HTTPResponse
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class RemoteFile:
+    """A published file: where it is and what its bytes must be."""
+
+    name: str
+    url: str
+    size: int
+    sha256: str
+
+    def at(self, mirror: str | None) -> str:
+        """Give the address, on another server if one is named."""
+        if mirror is None:
+            return self.url
+        if not mirror.startswith(("https://", "http://")):
+            raise DataError(f"'{mirror}' is no mirror: give an address that starts with https:// or http://")
+        return f"{mirror.rstrip('/')}/{self.name}"
+
+
+class CutOffError(Exception):
+    """The server stopped before the end; what came is kept, and trying again may help."""
+
+
+class RangeRefusedError(Exception):
+    """The server does not go on from the byte that was asked for."""
+
+
+def fetch(file: RemoteFile, folder: Path, progress: Progress, mirror: str | None = None) -> Path:
+    """Put a checked copy of `file` into `folder`; one that is already there is checked and kept."""
+    target = folder / file.name
+    with local_trouble(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        if target.is_file() and matches(target, file):
+            progress(file.name, file.size, file.size)
+            return target
+        part = folder / f"{file.name}.part"
+        with locked(part) as stream:
+            check_space(folder, file.size - part.stat().st_size)
+            fill(stream, file, file.at(mirror), progress)
+            stream.flush()
+            os.fsync(stream.fileno())
+            part.replace(target)
+    return target
+
+
+def fill(stream: BinaryIO, file: RemoteFile, url: str, progress: Progress) -> None:
+    """Bring the part file to its full length and check it; bytes of an earlier run that do not fit are thrown away."""
+    resumed = stream.seek(0, os.SEEK_END) > 0
+    receive_all(stream, file, url, progress)
+    if digest(stream) == file.sha256:
+        return
+    stream.truncate(0)
+    if not resumed:
+        raise DataError(
+            f"{url} is not the published {file.name}: its SHA-256 is not {file.sha256[:12]}…; "
+            "nothing was kept; try again later or name another server with --mirror"
+        )
+    logger.warning("what an earlier run left of %s does not fit: starting over", file.name)
+    fill(stream, file, url, progress)
+
+
+def receive_all(stream: BinaryIO, file: RemoteFile, url: str, progress: Progress) -> None:
+    """Ask for what is missing until nothing is, a bounded number of times."""
+    pause = PAUSE
+    for attempt in range(1, ATTEMPTS + 1):
+        try:
+            return receive(stream, file, url, progress)
+        except CutOffError as error:
+            have = stream.seek(0, os.SEEK_END)
+            logger.info("%s: %s (attempt %d of %d)", url, error, attempt, ATTEMPTS)
+            if attempt == ATTEMPTS:
+                raise DataError(
+                    f"{url} could not be downloaded: {error}; {have:,} of {file.size:,} bytes are kept, "
+                    "run the command again to go on from there, or name another server with --mirror"
+                ) from error
+        time.sleep(pause)
+        pause *= 2
+    return None
+
+
+def receive(stream: BinaryIO, file: RemoteFile, url: str, progress: Progress) -> None:
+    """Append what one answer of the server brings."""
+    have = stream.seek(0, os.SEEK_END)
+    if have > file.size:
+        have = stream.truncate(0)
+    if have == file.size:
+        return
+    try:
+        with contextlib.closing(ask(url, have)) as response:
+            start = start_of(response, have, file, url)
+            stream.truncate(start)
+            stream.seek(start)
+            have = copy(response, stream, file, url, progress)
+    except RangeRefusedError as error:
+        stream.truncate(0)
+        raise CutOffError("the server would not go on from where it stopped") from error
+    if have < file.size:
+        raise CutOffError(f"the server stopped after {have:,} of {file.size:,} bytes")
+
+
+def copy(response: Response, stream: BinaryIO, file: RemoteFile, url: str, progress: Progress) -> int:
+    """Write the body of an answer where the stream stands; give the length the stream then has."""
+    have = stream.tell()
+    for block in blocks(response):
+        have += len(block)
+        if have > file.size:
+            stream.truncate(0)
+            raise DataError(f"{url} is longer than the {file.size:,} bytes of the published file: nothing was kept")
+        stream.write(block)
+        progress(file.name, have, file.size)
+    return have
+
+
+def blocks(response: Response) -> Iterator[bytes]:
+    """Read the body of an answer; whatever breaks the connection is a cut."""
+    while True:
+        try:
+            block = response.read(BLOCK)
+        except (OSError, http.client.HTTPException) as error:
+            raise CutOffError(f"the connection broke ({error})") from error
+        if not block:
+            return
+        yield block
+
+
+def ask(url: str, have: int) -> Response:
+    """Ask for the file from byte `have` on."""
+    headers = {"User-Agent": f"gradveil/{__version__}", "Accept-Encoding": "identity"}
+    if have:
+        headers["Range"] = f"bytes={have}-"
+    try:
+        response: Response = urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=TIMEOUT)
+    except urllib.error.HTTPError as error:
+        error.close()
+        if error.code == http.HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
+            raise RangeRefusedError from error
+        kind = CutOffError if error.code in PASSING else DataError
+        raise kind(f"{url} cannot be downloaded: the server answers {error.code} {error.reason}") from error
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        reason = error.reason if isinstance(error, urllib.error.URLError) else error
+        if isinstance(reason, ConnectionResetError | TimeoutError | http.client.HTTPException):
+            raise CutOffError(f"the connection broke ({reason})") from error
+        raise DataError(f"{url} cannot be reached ({reason}): check the network, or name a --mirror") from error
+    return response
+
+
+def start_of(response: Response, have: int, file: RemoteFile, url: str) -> int:
+    """Tell from which byte on the server sends, and whether it has the file we want."""
+    if response.status == http.HTTPStatus.PARTIAL_CONTENT:
+        if not response.headers.get("Content-Range", "").startswith(f"bytes {have}-"):
+            raise RangeRefusedError
+        start = have
+    else:
+        start = 0
+    length = response.headers.get("Content-Length", "")
+    if length.isdecimal() and start + int(length) != file.size:
+        raise DataError(
+            f"{url} has {start + int(length):,} bytes, the published {file.name} {file.size:,}: "
+            "this is another file; try again later or name another server with --mirror"
+        )
+    return start
+
+
+@contextlib.contextmanager
+def locked(part: Path) -> Iterator[BinaryIO]:
+    """Open the part file for one process at a time; leave none behind that is empty."""
+    with os.fdopen(os.open(part, os.O_RDWR | os.O_CREAT, 0o644), "r+b") as stream:
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            ours = part.stat().st_ino == os.fstat(stream.fileno()).st_ino
+        except (BlockingIOError, FileNotFoundError):
+            ours = False
+        if not ours:
+            raise DataError(f"another process is downloading {part.stem} to {part.parent}: wait for it")
+        try:
+            yield stream
+        finally:
+            stream.flush()
+            if part.exists() and part.stat().st_size == 0:
+                part.unlink()
+
+
+@contextlib.contextmanager
+def local_trouble(folder: Path) -> Iterator[None]:
+    """Turn an error of the disk into one that names the folder."""
+    try:
+        yield
+    except OSError as error:
+        raise OutputError(f"cannot write to {folder}: {error.strerror}; choose another folder with --root") from error
+
+
+def check_space(folder: Path, needed: int) -> None:
+    free = shutil.disk_usage(folder).free
+    if free < needed:
+        raise OutputError(
+            f"{folder} has {free:,} bytes free and {needed:,} are needed: choose another folder with --root"
+        )
+
+
+def matches(path: Path, file: RemoteFile) -> bool:
+    """Tell whether a file on the disk is the published one."""
+    with path.open("rb") as stream:
+        found = path.stat().st_size == file.size and digest(stream) == file.sha256
+    if not found:
+        logger.warning("%s is not the published file: downloading it again", path)
+    return found
+
+
+def digest(stream: BinaryIO) -> str:
+    stream.seek(0)
+    found = hashlib.sha256()
+    while block := stream.read(BLOCK):
+        found.update(block)
+    return found.hexdigest()
