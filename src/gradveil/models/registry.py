@@ -23,7 +23,7 @@ Factory = Callable[[tuple[int, int, int], int, Sequence[float], Sequence[float]]
 # A capital letter at the end of a name stands for a whole number: the width.
 MODELS: dict[str, Callable[..., nn.Module]] = {
     "lenet": LeNet,
-    "lenet-relu": partial(LeNet, activation=nn.ReLU, uniform=None),
+    "lenet-relu": partial(LeNet, activation=nn.ReLU, uniform=None, kernels=24),
     "mlp": MultilayerPerceptron,
     "convnet-W": ConvNet,
     "convnet9-W": partial(ConvNet, late=3),

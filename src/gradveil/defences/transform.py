@@ -1,0 +1,29 @@
+"""Defences that transform the images before the gradient is computed."""
+
+from dataclasses import dataclass
+
+import torch
+
+from gradveil.defences.base import Defence
+from gradveil.transforms import BaseAugmentation, PolicySet
+from gradveil.types import Batch
+
+
+@dataclass(frozen=True)
+class CropFlip(Defence):
+    """The base augmentation of training: random crop with padding and horizontal flip."""
+
+    augmentation: BaseAugmentation = BaseAugmentation()
+
+    def batch(self, batch: Batch, generator: torch.Generator) -> Batch:
+        return Batch(self.augmentation.transform(batch.images, generator), batch.labels)
+
+
+@dataclass(frozen=True)
+class PolicyDefence(Defence):
+    """Replace every image by one draw of a transformation policy (Gao et al., 2021)."""
+
+    policies: PolicySet
+
+    def batch(self, batch: Batch, generator: torch.Generator) -> Batch:
+        return Batch(self.policies.transform(batch.images, generator), batch.labels)
