@@ -45,6 +45,8 @@ def find_source(name: str) -> NamedSource:
 
 def get(name: str, root: Path | None = None, progress: Progress = silent, mirror: str | None = None) -> Path:
     """Download the official files of a data set and check them; give the folder they are in."""
+    if name.partition(":")[0] in FORMS:
+        raise DataError(f"there is nothing to download for {name}: it is your own")
     files = find_source(name).files
     if not files:
         raise DataError(f"there is nothing to download for {name}: it comes with gradveil")

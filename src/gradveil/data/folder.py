@@ -26,10 +26,11 @@ Labelled = list[tuple[Path, int]]
 def load(text: str, progress: Progress) -> DataSet:
     """Load the folder that `text` names, with its options."""
     specification = parse(text)
-    folder = Path(",".join(specification.paths)).expanduser()
-    if not folder.is_dir():
+    path = ",".join(specification.paths)
+    folder = Path(path).expanduser()
+    if not path or not folder.is_dir():
         raise DataError(
-            f"{folder} is no folder: write folder:PATH with a folder that has one sub-folder for each class"
+            f"'{path}' is no folder: write folder:PATH with a folder that has one sub-folder for each class"
         )
     test_folder = next((folder / name for name in TEST_FOLDERS if (folder / name).is_dir()), None)
     if test_folder is None or not (folder / "train").is_dir():

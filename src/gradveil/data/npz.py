@@ -117,10 +117,11 @@ def read_splits(specification: Specification, progress: Progress) -> tuple[list[
 
 def find_files(pattern: str) -> list[Path]:
     """Expand a glob to the files it matches, `part2` before `part10`."""
-    expanded = str(Path(pattern).expanduser())
-    paths = [Path(expanded)] if Path(expanded).is_file() else [Path(path) for path in glob.glob(expanded)]  # noqa: PTH207
+    expanded = Path(pattern).expanduser()
+    matches = [expanded] if expanded.is_file() else map(Path, glob.glob(str(expanded)))  # noqa: PTH207
+    paths = [path for path in matches if path.is_file()]
     if not paths:
-        raise DataError(f"no file matches {pattern}: write npz:TRAIN or npz:TRAIN,TEST, with * for several files")
+        raise DataError(f"no file matches '{pattern}': write npz:TRAIN or npz:TRAIN,TEST, with * for several files")
     return sorted(paths, key=lambda path: natural_key(str(path)))
 
 

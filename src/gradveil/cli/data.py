@@ -1,0 +1,101 @@
+"""`gradveil data`: list, describe and download data sets."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Column, Table
+
+from gradveil import data
+from gradveil.cli.options import AsJson, Quiet, make_console, print_json
+from gradveil.cli.progress import progress_bar
+from gradveil.data.summary import Summary, summarise
+from gradveil.results import record
+
+app = typer.Typer(no_args_is_help=True, help="List, describe and download data sets.")
+
+Name = Annotated[str, typer.Argument(help="A name from 'gradveil data list', folder:PATH or npz:TRAIN[,TEST].")]
+Root = Annotated[
+    Path | None,
+    typer.Option("--root", help="Folder that holds the data sets, instead of $GRADVEIL_DATA or the user's cache."),
+]
+Mirror = Annotated[
+    str | None, typer.Option("--mirror", help="Address of a folder with the same files on another server.")
+]
+
+
+@app.command("list")
+def list_command(root: Root = None, as_json: AsJson = False) -> None:
+    """List the data sets and where they are on this machine."""
+    found = {name: source.find(root) for name, source in data.DATASETS.items()}
+    if as_json:
+        places = {name: path and str(path) for name, path in found.items()}
+        print_json(record("data list", {}, {"places": places}))
+        return
+    table = Table("name", "what it is", Column("on this machine", overflow="fold"))
+    for name, source in data.DATASETS.items():
+        table.add_row(name, source.description, str(found[name] or f"no: gradveil data get {name}"))
+    for form, own in data.FORMS.items():
+        table.add_row(f"{form}:…", own.description, "")
+    Console().print(table)
+
+
+@app.command("info")
+def info_command(name: Name, root: Root = None, as_json: AsJson = False) -> None:
+    """Describe a data set: counts, shape, classes, mean and standard deviation, balance, duplicates."""
+    console = make_console(quiet=False, as_json=as_json)
+    with progress_bar(console) as progress:
+        dataset = data.load(name, root, progress)
+        summary = summarise(dataset)
+    if as_json:
+        print_json(record("data info", {"name": name}, figures(dataset, summary)))
+    else:
+        console.print(describe(dataset, summary))
+
+
+@app.command("get")
+def get_command(name: Name, root: Root = None, mirror: Mirror = None, quiet: Quiet = False) -> None:
+    """Download the official files of a data set; run again after a cut to go on from there."""
+    console = make_console(quiet, as_json=False)
+    with progress_bar(console, in_bytes=True) as progress:
+        folder = data.get(name, root, progress, mirror)
+    console.print(f"{name} is complete and checked: {folder}", soft_wrap=True)
+
+
+def figures(dataset: data.DataSet, summary: Summary) -> dict[str, Any]:
+    """Collect what is known of a data set for the JSON record."""
+    return {
+        "train_images": len(dataset.train),
+        "test_images": len(dataset.test),
+        "shape": list(dataset.shape),
+        "classes": list(dataset.class_names),
+        "mean": list(dataset.mean),
+        "std": list(dataset.std),
+        "train_per_class": list(summary.train_per_class),
+        "test_per_class": list(summary.test_per_class),
+        "test_images_in_train": summary.test_images_in_train,
+        "skipped": list(dataset.skipped),
+    }
+
+
+def describe(dataset: data.DataSet, summary: Summary) -> Table:
+    """Lay the same out for reading."""
+    table = Table(title=dataset.name, show_header=False)
+    channels, height, width = dataset.shape
+    table.add_row("images", f"{len(dataset.train):,} for training, {len(dataset.test):,} for testing")
+    table.add_row("shape", f"{channels} × {height} × {width} (channels × height × width)")
+    table.add_row("classes", f"{dataset.classes}: {', '.join(dataset.class_names[:5])}{', …' * (dataset.classes > 5)}")
+    table.add_row("mean", "  ".join(f"{value:.8f}" for value in dataset.mean))
+    table.add_row("standard deviation", "  ".join(f"{value:.8f}" for value in dataset.std))
+    table.add_row("training images per class", spread(summary.train_per_class))
+    table.add_row("test images per class", spread(summary.test_per_class))
+    table.add_row("test images also in training", f"{summary.test_images_in_train:,}")
+    if dataset.skipped:
+        table.add_row("broken images left out", f"{len(dataset.skipped):,}")
+    return table
+
+
+def spread(counts: tuple[int, ...]) -> str:
+    low, high = min(counts), max(counts)
+    return f"{low:,} each" if low == high else f"{low:,} to {high:,}"
