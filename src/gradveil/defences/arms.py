@@ -30,8 +30,8 @@ class Arm:
 def parse_arm(text: str) -> Arm:
     """Turn the string of an arm into its defences, in the order in which they act.
 
-    >>> parse_arm("policy:3-1-7").defences[0]
-    CropFlip(augmentation=BaseAugmentation(padding=4))
+    >>> parse_arm("policy:3-1-7").defences
+    (CropFlip(crop-flip), PolicyDefence(policy:3-1-7))
     """
     if text in WITHOUT_PARAMETERS:
         return Arm(text, WITHOUT_PARAMETERS[text])

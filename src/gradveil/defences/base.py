@@ -1,6 +1,6 @@
 """What a defence is: three hooks around the computation of an update."""
 
-from abc import ABC
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 import torch
@@ -11,6 +11,13 @@ from gradveil.types import Batch, Update
 
 class Defence(ABC):
     """Something a client does to keep its images to itself; every hook is the identity by default."""
+
+    @abstractmethod
+    def __str__(self) -> str:
+        """Write the defence as an arm would name it, settings included."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self})"
 
     def model(self, model: nn.Module) -> nn.Module:
         """Change the model before anyone trains it."""

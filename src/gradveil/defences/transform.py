@@ -1,6 +1,6 @@
 """Defences that transform the images before the gradient is computed."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 
@@ -9,21 +9,27 @@ from gradveil.transforms import BaseAugmentation, PolicySet
 from gradveil.types import Batch
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class CropFlip(Defence):
     """The base augmentation of training: random crop with padding and horizontal flip."""
 
-    augmentation: BaseAugmentation = BaseAugmentation()
+    augmentation: BaseAugmentation = field(default_factory=BaseAugmentation)
+
+    def __str__(self) -> str:
+        return "crop-flip"
 
     def batch(self, batch: Batch, generator: torch.Generator) -> Batch:
         return Batch(self.augmentation.transform(batch.images, generator), batch.labels)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class PolicyDefence(Defence):
     """Replace every image by one draw of a transformation policy (Gao et al., 2021)."""
 
     policies: PolicySet
+
+    def __str__(self) -> str:
+        return f"policy:{self.policies}"
 
     def batch(self, batch: Batch, generator: torch.Generator) -> Batch:
         return Batch(self.policies.transform(batch.images, generator), batch.labels)

@@ -55,11 +55,12 @@ def fit_shifts(guess: Tensor, target: Tensor, colour: Tensor) -> Fit:
     down, right = int(height * REACH), int(width * REACH)
 
     def spectrum(images: Tensor) -> Tensor:
-        return torch.fft.rfft2(images, s=(height + down, width + right))
+        frequencies: Tensor = torch.fft.rfft2(images, s=(height + down, width + right))
+        return frequencies
 
     def correlate(fixed: Tensor, moved: Tensor) -> Tensor:
         """Sum fixed(p)·moved(p − shift) over channels and pixels for each shift: N×(2·down+1)×(2·right+1)."""
-        sums = torch.fft.irfft2((fixed * moved.conj()).sum(1), s=(height + down, width + right))
+        sums: Tensor = torch.fft.irfft2((fixed * moved.conj()).sum(1), s=(height + down, width + right))
         return sums.roll((down, right), (-2, -1))[:, : 2 * down + 1, : 2 * right + 1]
 
     ones, moved, still = spectrum(torch.ones_like(guess)), spectrum(guess), spectrum(target)
