@@ -45,6 +45,9 @@ class Shift(Defence):
 
     most: int = 3
 
+    def __str__(self) -> str:
+        return f"shift:{self.most}"
+
     def batch(self, batch: Batch, generator: torch.Generator) -> Batch:
         shift = int(torch.randint(self.most, (), generator=generator))
         return Batch(batch.images.roll(shift, 3), batch.labels)
@@ -55,6 +58,9 @@ class Noise(Defence):
     """Add noise to what is released."""
 
     scale: float
+
+    def __str__(self) -> str:
+        return f"noise:{self.scale}"
 
     def release(self, update: Update, generator: torch.Generator) -> Update:
         noisy = {
@@ -136,6 +142,9 @@ def test_a_fraction_is_fixed_by_the_seed(small: DataSet) -> None:
     seen: list[Tensor] = []
 
     class Spy(Defence):
+        def __str__(self) -> str:
+            return "spy"
+
         def batch(self, batch: Batch, generator: torch.Generator) -> Batch:
             assert generator.device.type == "cpu"
             seen.append(batch.images)

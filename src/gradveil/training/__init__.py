@@ -5,6 +5,7 @@ from gradveil.training.curves import Epoch, read_curves
 from gradveil.training.loop import TrainingProgress, TrainingResult, accuracy, train
 from gradveil.training.phases import Phase, parse_phase
 from gradveil.training.settings import FAST, PAPER, RECIPES, TrainingSettings
+from gradveil.training.state import is_unfinished
 
 __all__ = [
     "FAST",
@@ -17,6 +18,7 @@ __all__ = [
     "TrainingResult",
     "TrainingSettings",
     "accuracy",
+    "is_unfinished",
     "load_checkpoint",
     "parse_phase",
     "read_curves",

@@ -22,7 +22,7 @@ from gradveil.training.checkpoint import Weights
 from gradveil.training.curves import Epoch
 from gradveil.training.phases import phase_steps
 from gradveil.training.settings import TrainingSettings
-from gradveil.training.state import RunFolder, State
+from gradveil.training.state import RunFolder, State, clear_run
 from gradveil.types import Batch, Update, to_pixels
 
 logger = logging.getLogger(__name__)
@@ -79,7 +79,11 @@ def train(
         run = Run(model, data, settings, defences, seed, torch.device(device))
         wanted = phase_steps(phases, run.steps_per_epoch, settings.epochs)
         records = RunFolder(folder, spec, run.describe(phases)) if folder else None
-        snapshots = restore(run, wanted, records) if records and resume else {}
+        snapshots: dict[str, Weights] = {}
+        if records and resume:
+            snapshots = restore(run, wanted, records)
+        elif records:
+            clear_run(records.path)
         run.to_end(wanted, snapshots, records, progress)
     curves = run.state.curves
     assert curves[-1].test_accuracy is not None, "the last epoch is always tested"
@@ -130,7 +134,7 @@ class Run:
             "seed": self.seed,
             "data": self.data.name,
             "images": len(self.images),
-            "defences": [describe_defence(defence) for defence in self.defences],
+            "defences": [str(defence) for defence in self.defences],
             "device": self.device.type,
             "phases": list(phases),
         }
@@ -252,11 +256,6 @@ def restore(run: Run, wanted: dict[str, int], records: RunFolder) -> dict[str, W
     run.state = records.load_state(run.model, run.optimiser)
     done = [phase for phase, step in wanted.items() if step <= run.state.step]
     return {phase: records.load_snapshot(phase, run.model) for phase in done}
-
-
-def describe_defence(defence: Defence) -> str:
-    """Name a defence with its settings if it prints them, which every dataclass does."""
-    return type(defence).__qualname__ if type(defence).__repr__ is object.__repr__ else repr(defence)
 
 
 def take_fraction(images: ImageSet, fraction: float, seed: int) -> ImageSet:

@@ -19,6 +19,7 @@ from gradveil.training.curves import FILE, Epoch, Writer, log_to_tensorboard, op
 from gradveil.training.phases import PATTERN
 
 STATE = "resume.safetensors"
+RESULT = "train.json"
 
 
 @dataclass
@@ -119,8 +120,13 @@ def momenta(model: nn.Module, optimiser: torch.optim.Optimizer) -> dict[str, Ten
     return {name: buffer for name, buffer in buffers.items() if buffer is not None}
 
 
+def is_unfinished(folder: Path) -> bool:
+    """Tell whether a folder holds a run that was cut short."""
+    return (folder / STATE).exists() and not (folder / RESULT).exists()
+
+
 def clear_run(folder: Path) -> None:
     """Remove what an earlier run left in a folder that may be overwritten."""
     for path in folder.glob("*.*"):
-        if path.name in (STATE, FILE, "train.json") or path.stem in ("init", "final") or PATTERN.fullmatch(path.stem):
+        if path.name in (RESULT, STATE, FILE) or path.stem in ("init", "final") or PATTERN.fullmatch(path.stem):
             path.unlink()
