@@ -13,9 +13,9 @@ from gradveil.transforms.point import per_image, to_bytes
 RED, GREEN, BLUE = 19595 / 2**16, 38470 / 2**16, 7471 / 2**16
 
 
-def blend(plain: Tensor, images: Tensor, magnitudes: Tensor) -> Tensor:
-    """Give plain + (1 + magnitude) · (images − plain); works in place on `images`."""
-    return to_bytes(images.sub_(plain).mul_(per_image((1 + magnitudes).float())).add_(plain))
+def blend(plain: Tensor, images: Tensor, factors: Tensor) -> Tensor:
+    """Give plain + factor · (images − plain); works in place on `images`."""
+    return to_bytes(images.sub_(plain).mul_(factors).add_(plain))
 
 
 def to_grey(images: Tensor) -> Tensor:
@@ -29,7 +29,7 @@ def color(images: Tensor, magnitudes: Tensor) -> Tensor:
     if images.shape[1] == 1:
         return images.clone()
     pixels = images.float()
-    return blend(to_grey(pixels), pixels, magnitudes)
+    return blend(to_grey(pixels), pixels, per_image(1 + magnitudes).float())
 
 
 def contrast(images: Tensor, magnitudes: Tensor) -> Tensor:
@@ -39,23 +39,31 @@ def contrast(images: Tensor, magnitudes: Tensor) -> Tensor:
     total = grey.flatten(1).sum(1, dtype=torch.float64).long()
     count = grey[0].numel()
     mean = (2 * total + count) // (2 * count)
-    return blend(per_image(mean.float()), pixels, magnitudes)
+    return blend(per_image(mean.float()), pixels, per_image(1 + magnitudes).float())
 
 
 def sharpness(images: Tensor, magnitudes: Tensor) -> Tensor:
     """Blend with the image smoothed by a 3×3 kernel; the border stays as it is."""
-    if min(images.shape[2:]) < 3:
-        return images.clone()
-    inner = images[:, :, 1:-1, 1:-1]
+    height, width = images.shape[2:]
     done = images.clone()
-    done[:, :, 1:-1, 1:-1] = blend(smooth(images), inner.float(), magnitudes)
+    if min(height, width) < 3:
+        return done
+    # All channels of an image as one line: neighbours are at fixed distances, and what wraps around is border.
+    inner = slice(width + 1, -width - 1)
+    pixels = images.flatten(1)
+    blended = blend(smooth(pixels, width), pixels[:, inner].float(), (1 + magnitudes).float()[:, None])
+    done.flatten(1)[:, inner] = blended
+    for edge in (0, -1):
+        done[:, :, edge] = images[:, :, edge]
+        done[:, :, :, edge] = images[:, :, :, edge]
     return done
 
 
-def smooth(images: Tensor) -> Tensor:
-    """Weigh a pixel 5/13 and its eight neighbours 1/13 each, rounded; float N×C×(H−2)×(W−2)."""
-    values = images.to(torch.int16)
-    columns = values[..., :-2] + values[..., 1:-1] + values[..., 2:]
-    total = columns[..., :-2, :] + columns[..., 1:-1, :] + columns[..., 2:, :] + 4 * values[..., 1:-1, 1:-1]
+def smooth(lines: Tensor, width: int) -> Tensor:
+    """Weigh a pixel 5/13 and its eight neighbours 1/13 each, rounded; float, without the first and last width + 1."""
+    values = lines.to(torch.int16)
+    rows = (values[:, :-2] + values[:, 1:-1]).add_(values[:, 2:])
+    total = (rows[:, : -2 * width] + rows[:, width:-width]).add_(rows[:, 2 * width :])
+    total.add_(values[:, width + 1 : -width - 1], alpha=4)
     # Thirteenths are never halfway between two whole numbers, so any way of rounding gives Pillow's result.
     return total.float().mul_(1 / 13).round_()

@@ -8,6 +8,7 @@ import numpy as np
 from torch import Tensor
 
 from gradveil.errors import SettingsError, UnknownNameError
+from gradveil.transforms import point
 from gradveil.transforms.kernels import KERNELS
 
 LEVELS = 10
@@ -21,7 +22,9 @@ class Operation:
 
     `kernel` takes uint8 images N×C×H×W and one float64 magnitude for each image, with its sign, and gives new images.
     Level 0 has the magnitude `low`, level 9 `high`; at the magnitude `neutral` the operation changes nothing.
-    `signed` operations draw + or − for each image. `surrogate`, of the same form on float images in [0, 1], gives the
+    `signed` operations draw + or − for each image. `pointwise` says that a pixel's new value follows from its old one
+    and the magnitude, `table` that it also follows from the histograms of the channels, int64 N×C×256: it gives the
+    new values, uint8 N×C×256. Either lets neighbouring steps be computed as one. `surrogate`, of the same form on float images in [0, 1], gives the
     gradient in the differentiable view; without one the gradient passes straight through.
     """
 
@@ -32,6 +35,8 @@ class Operation:
     neutral: float | None = None
     signed: bool = False
     surrogate: Kernel | None = None
+    pointwise: bool = False
+    table: Callable[[Tensor], Tensor] | None = None
 
     def __post_init__(self) -> None:
         if not self.name.isalpha():
@@ -40,6 +45,10 @@ class Operation:
     @property
     def has_levels(self) -> bool:
         return self.low != self.high
+
+    @property
+    def maps_values(self) -> bool:
+        return self.pointwise or self.table is not None
 
     def magnitude(self, level: int) -> float:
         """Give the magnitude at `level`, without a sign."""
@@ -123,10 +132,13 @@ OPERATIONS: dict[str, Operation] = {
         replace(TRANSLATE, name="translateY", kernel=KERNELS["translateY"]),
         Operation("rotate", KERNELS["rotate"], high=30.0, neutral=0.0),
         ENHANCE,
-        *(replace(ENHANCE, name=name, kernel=KERNELS[name]) for name in ("contrast", "sharpness", "brightness")),
-        Operation("posterize", KERNELS["posterize"], low=8.0, high=4.0, neutral=8.0),
-        Operation("solarize", KERNELS["solarize"], low=256.0, high=0.0, neutral=256.0),
-        *(Operation(name, KERNELS[name]) for name in ("autocontrast", "equalize", "invert")),
+        *(replace(ENHANCE, name=name, kernel=KERNELS[name]) for name in ("contrast", "sharpness")),
+        replace(ENHANCE, name="brightness", kernel=KERNELS["brightness"], pointwise=True),
+        Operation("posterize", KERNELS["posterize"], low=8.0, high=4.0, neutral=8.0, pointwise=True),
+        Operation("solarize", KERNELS["solarize"], low=256.0, high=0.0, neutral=256.0, pointwise=True),
+        Operation("autocontrast", KERNELS["autocontrast"], table=point.autocontrast_table),
+        Operation("equalize", KERNELS["equalize"], table=point.equalize_table),
+        Operation("invert", KERNELS["invert"], pointwise=True),
     )
 }
 

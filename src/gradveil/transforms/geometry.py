@@ -4,7 +4,7 @@ All take uint8 images N×C×H×W and one float64 magnitude for each image, and e
 """
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import pairwise
 
 import numpy as np
@@ -20,15 +20,15 @@ CACHED = 64
 
 def translate_x(images: Tensor, magnitudes: Tensor) -> Tensor:
     """Move by a share of the width; black comes in."""
-    return by_magnitude(images, magnitudes, lambda part, magnitude: translate(part, magnitude, 3))
+    return by_magnitude(images, magnitudes, partial(translate, 3))
 
 
 def translate_y(images: Tensor, magnitudes: Tensor) -> Tensor:
     """Move by a share of the height; black comes in."""
-    return by_magnitude(images, magnitudes, lambda part, magnitude: translate(part, magnitude, 2))
+    return by_magnitude(images, magnitudes, partial(translate, 2))
 
 
-def translate(images: Tensor, magnitude: float, dimension: int) -> Tensor:
+def translate(dimension: int, magnitude: float, images: Tensor) -> Tensor:
     """Copy every run of pixels to its new place."""
     moved = torch.zeros_like(images)
     for target, source, length in runs(images.shape[dimension], magnitude):
@@ -51,7 +51,7 @@ def rotate(images: Tensor, magnitudes: Tensor) -> Tensor:
     return by_magnitude(images, magnitudes, rotate_all)
 
 
-def rotate_all(images: Tensor, degrees: float) -> Tensor:
+def rotate_all(degrees: float, images: Tensor) -> Tensor:
     height, width = images.shape[2:]
     sources, inside = (tensor.to(images.device) for tensor in rotation(height, width, degrees))
     rows = images.flatten(2)
@@ -69,15 +69,15 @@ def rotation(height: int, width: int, degrees: float) -> tuple[Tensor, Tensor]:
 
 def shear_x(images: Tensor, magnitudes: Tensor) -> Tensor:
     """Shift each row in proportion to its height in the image; bicubic, black comes in."""
-    return by_magnitude(images, magnitudes, lambda part, magnitude: shear(part, magnitude, False))
+    return by_magnitude(images, magnitudes, partial(shear, False))
 
 
 def shear_y(images: Tensor, magnitudes: Tensor) -> Tensor:
     """Shift each column in proportion to its place in the image; bicubic, black comes in."""
-    return by_magnitude(images, magnitudes, lambda part, magnitude: shear(part, magnitude, True))
+    return by_magnitude(images, magnitudes, partial(shear, True))
 
 
-def shear(images: Tensor, magnitude: float, vertical: bool) -> Tensor:
+def shear(vertical: bool, magnitude: float, images: Tensor) -> Tensor:
     plan = shearing(images.shape[2], images.shape[3], magnitude, vertical).to(images.device)
     rows = images.flatten(2)
     shifted = rows.gather(2, plan.sources.expand(*rows.shape[:2], -1))

@@ -79,21 +79,21 @@ def autocontrast_table(histograms: Tensor) -> Tensor:
 
 def equalize_table(histograms: Tensor) -> Tensor:
     """Give the table that spreads the values of each channel evenly, uint8 N×C×256."""
-    counts = histograms.double()
-    below = counts.cumsum(2) - counts
-    total = counts.sum(2, keepdim=True)
-    # Below every value above the brightest lie all pixels, so the brightest value's own count is found last.
-    rest = below.masked_fill(below == total, 0).amax(2, keepdim=True)
-    step = rest.long() // 255
-    table = to_bytes((below + step // 2) / step.clamp(min=1))
-    ramp = torch.arange(VALUES, dtype=torch.uint8, device=histograms.device)
-    return torch.where(step > 0, table, ramp)
+    counts = histograms.float()  # exact: below 2²⁴ pixels
+    ramp = torch.arange(VALUES, dtype=torch.float32, device=counts.device)
+    brightest = counts.clamp(max=1).mul_(ramp).amax(2, keepdim=True).long()
+    rest = histograms.sum(2, keepdim=True) - histograms.gather(2, brightest)
+    step = rest // 255
+    below = counts.cumsum(2).sub_(counts)
+    table = to_bytes(below.add_(step // 2).div_(step.clamp(min=1)))
+    table[(step == 0).squeeze(2)] = ramp.to(torch.uint8)
+    return table
 
 
 def count_values(images: Tensor) -> Tensor:
     """Count how often each value occurs in each channel, int64 N×C×256."""
     rows = images.flatten(0, 1).flatten(1)
-    counts = [count_rows(part) for part in rows.split(CHANNELS_PER_COUNT)]
+    counts = [count_rows(part) for part in torch.split(rows, CHANNELS_PER_COUNT)]
     return torch.cat(counts).view(*images.shape[:2], VALUES)
 
 

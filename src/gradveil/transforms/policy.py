@@ -5,6 +5,7 @@ Drawing parameters is apart from applying them.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 
 import torch
@@ -13,7 +14,9 @@ from torch import Tensor
 from gradveil.errors import PolicyError
 from gradveil.transforms.base import BatchTransform, straight_through, to_bytes, to_float
 from gradveil.transforms.catalogue import CATALOGUE, Catalogue, Operation, Transform
+from gradveil.transforms.grouping import by_group
 from gradveil.transforms.parameters import PolicyDraws
+from gradveil.transforms.running import run
 
 MAX_STEPS = 3
 
@@ -76,9 +79,7 @@ class Policy(BatchTransform[PolicyDraws]):
         return PolicySet((self,)).draws()
 
     def apply_bytes(self, images: Tensor, parameters: PolicyDraws) -> Tensor:
-        for operation, magnitudes in self.steps(parameters):
-            images = operation.kernel(images, magnitudes)
-        return images
+        return run(list(self.steps(parameters)), images)
 
     def apply_surrogate(self, images: Tensor, parameters: PolicyDraws) -> Tensor:
         for operation, magnitudes in self.steps(parameters):
@@ -164,13 +165,15 @@ class PolicySet(BatchTransform[PolicyDraws]):
         self, images: Tensor, parameters: PolicyDraws, apply: Callable[[Policy, Tensor, PolicyDraws], Tensor]
     ) -> Tensor:
         """Apply each policy to the images that drew it."""
-        if len(self.policies) == 1:
+        if len(self.policies) == 1 or len(images) == 0:
             return apply(self.policies[0], images, parameters)
-        done = images.clone()
-        for member, policy in enumerate(self.policies):
-            chosen = (parameters.members == member).nonzero().squeeze(1)
-            done = done.index_copy(0, chosen, apply(policy, images[chosen], parameters.take(chosen)))
-        return done
+
+        def apply_member(member: int, part: Tensor) -> Tensor:
+            drawn = (parameters.members == member).nonzero().squeeze(1)
+            return apply(self.policies[member], part, parameters.take(drawn))
+
+        members = range(len(self.policies))
+        return by_group(images, parameters.members, [partial(apply_member, member) for member in members])
 
     def to_record(self) -> dict[str, str]:
         """Give the set as JSON takes it."""
