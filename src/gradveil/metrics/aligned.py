@@ -2,7 +2,8 @@
 
 Rebuilding a shifted, flipped or brightened copy of a picture perfectly is a leak, yet scores low pixel by pixel. Here
 the guess g may be flipped, shifted by whole pixels and fitted as a·g + b (one a and b for all channels, least squares)
-before it is compared. Where a shift leaves a pixel of the target uncovered, the mean colour stands in.
+before it is compared. Where a shift leaves a pixel of the target uncovered, a fill that needs no gradient stands in:
+half a picture that was rebuilt is worth more than a guess, and half a picture that was lost is no worse than one.
 """
 
 from dataclasses import dataclass
@@ -24,15 +25,14 @@ class Alignment:
     images: Tensor
 
 
-def align(guess: Tensor, target: Tensor, mean_colour: Tensor) -> Alignment:
+def align(guess: Tensor, target: Tensor, fill: Tensor) -> Alignment:
     """Find, for each image of N×C×H×W, the flip, shift and brightness/contrast fit with the highest PSNR."""
-    guess, target = guess.double().cpu(), target.double().cpu()
-    colour = mean_colour.double().cpu().view(1, -1, 1, 1)
-    straight, mirrored = fit_shifts(guess, target, colour), fit_shifts(guess.flip(-1), target, colour)
+    guess, target, fill = guess.double().cpu(), target.double().cpu(), fill.double().cpu()
+    straight, mirrored = fit_shifts(guess, target, fill), fit_shifts(guess.flip(-1), target, fill)
     flipped = mirrored.error < straight.error
     chosen = Fit(*(torch.where(flipped, m, s) for m, s in zip(mirrored.parts(), straight.parts(), strict=True)))
     source = torch.where(flipped.view(-1, 1, 1, 1), guess.flip(-1), guess)
-    return Alignment(psnr_of_error(chosen.error), render(source, chosen, colour))
+    return Alignment(psnr_of_error(chosen.error), render(source, chosen, fill))
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +49,7 @@ class Fit:
         return self.error, self.down, self.right, self.contrast, self.brightness
 
 
-def fit_shifts(guess: Tensor, target: Tensor, colour: Tensor) -> Fit:
+def fit_shifts(guess: Tensor, target: Tensor, fill: Tensor) -> Fit:
     """Fit a·g + b for every shift at once, by cross-correlation, and keep the best shift of each image."""
     channels, height, width = guess.shape[1:]
     down, right = int(height * REACH), int(width * REACH)
@@ -68,7 +68,7 @@ def fit_shifts(guess: Tensor, target: Tensor, colour: Tensor) -> Fit:
     sum_g, sum_gg = correlate(ones, moved), correlate(ones, spectrum(guess**2))
     sum_x, sum_xx = correlate(still, ones), correlate(spectrum(target**2), ones)
     sum_gx = correlate(still, moved)
-    blank = (target - colour) ** 2
+    blank = (target - fill) ** 2
     outside = blank.sum((1, 2, 3)).view(-1, 1, 1) - correlate(spectrum(blank), ones)
 
     variance = (sum_gg - sum_g**2 / covered).clamp(min=0)
@@ -90,15 +90,15 @@ def fit_shifts(guess: Tensor, target: Tensor, colour: Tensor) -> Fit:
     )
 
 
-def render(guess: Tensor, fit: Fit, colour: Tensor) -> Tensor:
+def render(guess: Tensor, fit: Fit, fill: Tensor) -> Tensor:
     """Draw each guess where and how its fit places it."""
     height, width = guess.shape[-2:]
     drawn = []
-    for image, down, right, contrast, brightness in zip(guess, *fit.parts()[1:], strict=True):
+    for image, blank, down, right, contrast, brightness in zip(guess, fill, *fit.parts()[1:], strict=True):
         # A target pixel p shows the guess at p + shift, as `correlate` counts shifts.
         rows = torch.arange(height) - int(down)
         columns = torch.arange(width) - int(right)
         inside = ((rows >= 0) & (rows < height)).view(-1, 1) & ((columns >= 0) & (columns < width)).view(1, -1)
         moved = image[:, rows.clamp(0, height - 1)][:, :, columns.clamp(0, width - 1)]
-        drawn.append(torch.where(inside, contrast * moved + brightness, colour[0]))
+        drawn.append(torch.where(inside, contrast * moved + brightness, blank))
     return torch.stack(drawn)

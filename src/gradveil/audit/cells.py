@@ -1,0 +1,98 @@
+"""The jobs of an audit: train a model under an arm, and attack what a client of that arm releases."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from gradveil.attacks import Attack
+from gradveil.client import local_update
+from gradveil.data import DataSet
+from gradveil.defences import Arm, Defence, defend_batch, defend_release
+from gradveil.models import ModelSpec
+from gradveil.rng import generator
+from gradveil.training import TrainingResult, TrainingSettings, train
+from gradveil.training.checkpoint import Weights
+from gradveil.types import Batch, Reconstruction, Task, Update
+from gradveil.workers import Report
+
+
+@dataclass(frozen=True, eq=False)
+class TrainJob:
+    """Train the model under one arm; every arm starts from the same weights."""
+
+    spec: ModelSpec
+    data: DataSet
+    settings: TrainingSettings
+    arm: Arm
+    phases: tuple[str, ...]
+    seed: int
+    device: str
+
+    def run(self, report: Report) -> TrainingResult:
+        model = self.spec.build(generator(self.seed, "model"))
+        return train(
+            model,
+            self.data,
+            self.settings,
+            defences=self.arm.defences,
+            seed=self.seed,
+            phases=self.phases,
+            device=self.device,
+            progress=lambda state: report(state.step, state.steps),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Attacked:
+    """What one attack made of one image."""
+
+    reconstruction: Reconstruction
+    seconds: float
+
+
+@dataclass(frozen=True, eq=False)
+class AttackJob:
+    """Let each image's client release its update, and attack these updates.
+
+    `batches` holds one batch for each client, as the model is fed it. The attack itself sees a task and updates.
+    """
+
+    spec: ModelSpec
+    weights: Weights
+    batches: tuple[Batch, ...]
+    names: tuple[int, ...]
+    arm: Arm
+    phase: str
+    attack: Attack
+    attack_name: str
+    share_labels: bool
+    seed: int
+    device: str
+
+    def run(self, report: Report) -> list[Attacked]:
+        model = self.spec.build(generator(self.seed, "model"))
+        model.load_state_dict(self.weights)
+        model.eval().to(self.device)
+        updates = [self.release(model, batch, name) for batch, name in zip(self.batches, self.names, strict=True)]
+        task = Task(model, F.cross_entropy, self.spec.shape, self.spec.classes, self.spec.mean, self.spec.std)
+        sources = [generator(self.seed, "attack", self.attack_name, name, device=self.device) for name in self.names]
+        started = time.perf_counter()
+        found = self.attack.attack_many(task, updates, sources, report)
+        # Images of a group are attacked together: each is charged its share.
+        seconds = (time.perf_counter() - started) / len(found)
+        return [Attacked(result, seconds) for result in found]
+
+    def release(self, model: nn.Module, batch: Batch, name: int) -> Update:
+        """Compute exactly what leaves this client."""
+        batch = Batch(batch.images.to(self.device), batch.labels.to(self.device))
+        update = local_update(model, F.cross_entropy, batch, share_labels=self.share_labels)
+        source = generator(self.seed, "release", self.arm.name, self.phase, name, device=self.device)
+        return defend_release(self.arm.defences, update, source)
+
+
+def feed(images: Tensor, labels: Tensor, defences: Sequence[Defence], seed: int, arm: str, name: int) -> Batch:
+    """Draw T(x) for one image: the same in every phase and for every attack."""
+    return defend_batch(defences, Batch(images, labels), generator(seed, "draw", arm, name))

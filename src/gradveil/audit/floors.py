@@ -1,0 +1,63 @@
+"""The chance floors of an arm, from training images alone."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from gradveil.data import DataSet, ImageSet
+from gradveil.defences import Defence, defend_batch
+from gradveil.metrics import Floor, align, choose_floor, make_guesses, psnr, ssim
+from gradveil.rng import generator
+from gradveil.types import Batch
+
+DRAWS = 2
+CHUNK = 500
+JUDGED = 256
+"""How many training images choose between the guesses."""
+
+
+@dataclass(frozen=True, eq=False)
+class Floors:
+    """The best guesses without a gradient, at the transformed image, at the original, and with alignment."""
+
+    transformed: Floor
+    transformed_ssim: Floor
+    original: Floor
+    original_ssim: Floor
+    aligned: Floor
+
+
+def make_floors(
+    data: DataSet, defences: Sequence[Defence], count: int, labels_known: bool, seed: int, arm: str
+) -> Floors:
+    """Choose the floors of one arm from `count` training images."""
+    order = torch.randperm(len(data.train), generator=generator(seed, "floor", "images"))
+    images = data.train.take(order[:count])
+    judged = images.take(torch.arange(min(JUDGED, len(images))))
+
+    fed = make_guesses(defended(images, defences, DRAWS, seed, arm), data.classes, labels_known)
+    raw = make_guesses(defended(images, (), 1, seed, arm), data.classes, labels_known)
+    # The draws that judge are not the draws that the guesses were made of.
+    target = next(defended(judged, defences, 1, seed, f"{arm} judged"))[0]
+    plain = Batch(judged.images, judged.labels).pixels()
+    return Floors(
+        choose_floor(fed, target, judged.labels, psnr),
+        choose_floor(fed, target, judged.labels, ssim),
+        choose_floor(raw, plain, judged.labels, psnr),
+        choose_floor(raw, plain, judged.labels, ssim),
+        choose_floor(raw, plain, judged.labels, lambda guess, image: align(guess, image, guess).psnr),
+    )
+
+
+def defended(
+    images: ImageSet, defences: Sequence[Defence], draws: int, seed: int, name: str
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """Show the images as the arm would feed them to the model, several draws of each."""
+    for draw in range(draws):
+        for start in range(0, len(images), CHUNK):
+            part = slice(start, start + CHUNK)
+            batch = Batch(images.images[part], images.labels[part])
+            fed = defend_batch(defences, batch, generator(seed, "floor", name, draw, start))
+            yield fed.pixels(), fed.labels

@@ -1,0 +1,219 @@
+"""The audit: the only place where the true images and the attack's results meet."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gradveil.attacks import Attack, GradientMatching, find_attack
+from gradveil.audit.cells import Attacked, AttackJob, TrainJob, feed
+from gradveil.audit.floors import Floors, make_floors
+from gradveil.audit.rows import Row, Truth, score_cell
+from gradveil.audit.settings import AuditSettings
+from gradveil.audit.summary import Summary, headline, summarise
+from gradveil.data import DataSet
+from gradveil.defences import Arm, parse_arm
+from gradveil.errors import SettingsError
+from gradveil.models import ModelSpec
+from gradveil.rng import generator
+from gradveil.training import TrainingResult
+from gradveil.training.checkpoint import Weights
+from gradveil.types import Batch, to_pixels
+from gradveil.workers import run_jobs
+
+OnProgress = Callable[[str, float], None]
+"""Called with the stage and the share of it that is done."""
+
+
+@dataclass(frozen=True, eq=False)
+class Picture:
+    """What stands side by side in the report, float C×H×W; `rebuilt` is None where the attack failed."""
+
+    original: Tensor
+    transformed: Tensor
+    rebuilt: Tensor | None
+
+
+@dataclass(frozen=True, eq=False)
+class AuditReport:
+    """The rows with all that is needed to read them."""
+
+    settings: AuditSettings
+    rows: tuple[Row, ...]
+    summaries: tuple[Summary, ...]
+    floors: dict[str, dict[str, str]]
+    accuracies: dict[str, float]
+    class_names: tuple[str, ...]
+    needs: dict[str, tuple[str, ...]]
+    parameters: int
+    pictures: tuple[Picture, ...]
+
+    def to_figures(self) -> dict[str, Any]:
+        """Give what `audit.json` holds besides settings and environment."""
+        return {
+            "verdict": headline(self.summaries),
+            "summaries": [summary.to_record() for summary in self.summaries],
+            "floors": self.floors,
+            "test_accuracy": self.accuracies,
+            "model_parameters": self.parameters,
+            "attacker_needs": {name: list(needs) for name, needs in self.needs.items()},
+            "rows": [row.to_record() for row in self.rows],
+        }
+
+
+def run_audit(
+    settings: AuditSettings,
+    data: DataSet,
+    *,
+    workers: int = 1,
+    device: str = "cpu",
+    progress: OnProgress | None = None,
+) -> AuditReport:
+    """Train under every arm, attack what its clients release, and score it."""
+    if settings.images > len(data.test):
+        raise SettingsError(f"{settings.images} images of {len(data.test)} test images: ask for fewer")
+    run = AuditRun(settings, data, workers, device, progress or (lambda *_: None))
+    trained = run.train()
+    floors = run.make_floors()
+    return run.attack(trained, floors)
+
+
+class AuditRun:
+    """One audit under way."""
+
+    def __init__(self, settings: AuditSettings, data: DataSet, workers: int, device: str, progress: OnProgress) -> None:
+        self.settings, self.data = settings, data
+        self.workers, self.device, self.progress = workers, device, progress
+        self.spec = ModelSpec(settings.model, data.shape, data.classes, data.mean, data.std)
+        self.model = self.spec.build(generator(settings.seed, "model"))
+        self.arms = [parse_arm(arm) for arm in settings.arms]
+        self.attacks = {name: with_steps(find_attack(name), settings.steps) for name in settings.attacks}
+        order = torch.randperm(len(data.test), generator=generator(settings.seed, "attacked images"))
+        self.chosen = sorted(order[: settings.images].tolist())
+
+    def train(self) -> dict[str, TrainingResult]:
+        """Train one model for each arm, unless only the first weights are attacked."""
+        if set(self.settings.phases) == {"init"}:
+            return {}
+        jobs = [
+            TrainJob(
+                self.spec,
+                self.data,
+                self.settings.training,
+                arm,
+                self.settings.phases,
+                self.settings.seed,
+                self.device,
+            )
+            for arm in self.arms
+        ]
+        results = run_jobs(jobs, self.workers, self.settings.threads, self.watch("training", len(jobs)))
+        return {arm.name: result for arm, result in zip(self.arms, results, strict=True)}
+
+    def make_floors(self) -> dict[str, Floors]:
+        """Choose every arm's chance floors."""
+        floors = {}
+        for position, arm in enumerate(self.arms):
+            floors[arm.name] = make_floors(
+                self.data,
+                arm.defences,
+                self.settings.floor_images,
+                self.settings.labels == "known",
+                self.settings.seed,
+                arm.name,
+            )
+            self.progress("chance floors", (position + 1) / len(self.arms))
+        return floors
+
+    def attack(self, trained: dict[str, TrainingResult], floors: dict[str, Floors]) -> AuditReport:
+        """Attack every arm in every phase with every attack, and score the results."""
+        truths = {arm.name: self.truths_of(arm) for arm in self.arms}
+        cells = [
+            (arm, phase, name) for phase in self.settings.phases for arm in self.arms for name in self.settings.attacks
+        ]
+        jobs = [
+            self.attack_job(arm, phase, name, self.weights(trained, arm, phase), group)
+            for arm, phase, name in cells
+            for group in grouped(truths[arm.name], self.settings.group)
+        ]
+        results = iter(run_jobs(jobs, self.workers, self.settings.threads, self.watch("attacking", len(jobs))))
+        rows: list[Row] = []
+        pictures: list[Picture] = []
+        for arm, phase, name in cells:
+            attacked = [one for _ in grouped(truths[arm.name], self.settings.group) for one in next(results)]
+            rows += score_cell(arm.name, phase, name, truths[arm.name], attacked, floors[arm.name])
+            pictures += [show(truth, one) for truth, one in zip(truths[arm.name], attacked, strict=True)]
+        return self.report(rows, pictures, trained, floors)
+
+    def report(
+        self,
+        rows: list[Row],
+        pictures: list[Picture],
+        trained: dict[str, TrainingResult],
+        floors: dict[str, Floors],
+    ) -> AuditReport:
+        return AuditReport(
+            self.settings,
+            tuple(rows),
+            tuple(summarise(rows)),
+            {arm: {name: floor.kind for name, floor in vars(found).items()} for arm, found in floors.items()},
+            {arm: result.test_accuracy for arm, result in trained.items()},
+            self.data.class_names,
+            {name: attack.needs for name, attack in self.attacks.items()},
+            sum(parameter.numel() for parameter in self.model.parameters()),
+            tuple(pictures),
+        )
+
+    def truths_of(self, arm: Arm) -> list[Truth]:
+        """Draw what the model is fed for each attacked image under this arm."""
+        found = []
+        for image in self.chosen:
+            original, label = self.data.test.images[image : image + 1], self.data.test.labels[image : image + 1]
+            fed = feed(original, label, arm.defences, self.settings.seed, arm.name, image)
+            found.append(Truth(image, int(label), to_pixels(original), fed.pixels()))
+        return found
+
+    def attack_job(self, arm: Arm, phase: str, attack: str, weights: Weights, group: Sequence[Truth]) -> AttackJob:
+        return AttackJob(
+            self.spec,
+            weights,
+            tuple(Batch(truth.transformed, torch.tensor([truth.label])) for truth in group),
+            tuple(truth.image for truth in group),
+            arm,
+            phase,
+            self.attacks[attack],
+            attack,
+            self.settings.labels == "known",
+            self.settings.seed,
+            self.device,
+        )
+
+    def weights(self, trained: dict[str, TrainingResult], arm: Arm, phase: str) -> Weights:
+        return trained[arm.name].snapshots[phase] if trained else self.model.state_dict()
+
+    def watch(self, stage: str, jobs: int) -> Callable[[int, int, int], None]:
+        """Turn the reports of single jobs into the share of the stage that is done."""
+        shares = [0.0] * jobs
+
+        def note(position: int, done: int, total: int) -> None:
+            shares[position] = done / total
+            self.progress(stage, math.fsum(shares) / jobs)
+
+        return note
+
+
+def with_steps(attack: Attack, steps: int | None) -> Attack:
+    return replace(attack, steps=steps) if steps is not None and isinstance(attack, GradientMatching) else attack
+
+
+def grouped(truths: Sequence[Truth], size: int) -> list[Sequence[Truth]]:
+    return [truths[start : start + size] for start in range(0, len(truths), size)]
+
+
+def show(truth: Truth, attacked: Attacked) -> Picture:
+    found = attacked.reconstruction
+    rebuilt = found.images[0].cpu() if found.status == "ok" else None
+    return Picture(truth.original[0], truth.transformed[0], rebuilt)
