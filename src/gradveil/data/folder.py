@@ -55,6 +55,8 @@ def load_files(
 ) -> DataSet:
     """Decode all files together, so that both splits get the same shape, and part them."""
     files = train + (test or [])
+    if not files:
+        raise DataError(f"'{text}' has no folder with images: write folder:PATH with one sub-folder for each class")
     sources = [Source(str(path), partial(read_file, path, MAX_FILE_BYTES)) for path, _ in files]
     decoded = decode_all(sources, specification.decoding(), progress)
     labels = torch.tensor([label for _, label in files])[decoded.kept]

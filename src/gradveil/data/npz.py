@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any, final
 
 import numpy as np
@@ -27,6 +28,8 @@ from gradveil.data.splits import part
 from gradveil.errors import DataError, SettingsError
 
 Array = NDArray[Any]
+UNREADABLE = (ValueError, TypeError, SyntaxError, TokenError, OverflowError, RecursionError, MemoryError)
+"""What numpy raises on a header that is no header."""
 
 
 @final
@@ -54,7 +57,7 @@ class ArrayFile:
                 self.check_header(self.members[key])
                 with self.archive.open(self.members[key]) as stream:
                     array: Array = np.lib.format.read_array(stream, allow_pickle=False)
-        except ValueError as error:
+        except UNREADABLE as error:
             raise DataError(f"{self.path} has a damaged array '{key}' ({error}): write the file again") from error
         return array
 
@@ -182,7 +185,7 @@ def as_sources(jpeg: Array, offsets: Array, path: Path) -> list[Source]:
 def as_class_names(values: Array, path: Path) -> tuple[str, ...]:
     if values.ndim != 1 or values.dtype.kind not in "US":
         raise DataError(f"{path} has class_names {values.dtype} of shape {values.shape}: they must be a row of texts")
-    return tuple(name.decode() if isinstance(name, bytes) else name for name in values.tolist())
+    return tuple(name.decode(errors="replace") if isinstance(name, bytes) else name for name in values.tolist())
 
 
 def join_images(

@@ -68,7 +68,7 @@ def read(path: Path, progress: Progress) -> DataSet:
 
 
 def lines(container: Container, name: str) -> list[str]:
-    return container.read(name).decode().splitlines()
+    return [line for line in container.read(name).decode(errors="replace").splitlines() if line.strip()]
 
 
 def list_training(container: Container, prefix: str, labels: dict[str, int]) -> Labelled:
