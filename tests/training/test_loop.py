@@ -14,6 +14,7 @@ from gradveil.defences.base import Defence
 from gradveil.errors import CheckpointError, SettingsError
 from gradveil.training import FAST, PAPER, TrainingProgress, TrainingResult, accuracy, load_checkpoint, train
 from gradveil.training.checkpoint import Weights
+from gradveil.training.loop import takes_channels_last
 from gradveil.types import Batch, Update
 
 QUICK = replace(PAPER, epochs=2, batch_size=32, threads=1)
@@ -262,3 +263,12 @@ def test_snapshots_in_a_folder_are_checkpoints(small: DataSet, tmp_path: Path) -
 def test_a_phase_after_the_end_is_refused_before_training(small: DataSet) -> None:
     with pytest.raises(SettingsError, match="from epoch-1 to epoch-2"):
         train(make(small), small, QUICK, seed=0, phases=("epoch-3",))
+
+
+@pytest.mark.parametrize(("name", "taken"), [("resnet18-w4", False), ("resnet18-w8", True), ("convnet-2", True)])
+def test_a_layout_that_torch_cannot_take_is_left_alone(small: DataSet, name: str, taken: bool) -> None:
+    """Without this guard the first of these corrupts memory on machines with AVX2."""
+    model = make(small, name)
+    assert takes_channels_last(model) is taken
+    result = train(model, small, replace(FAST, epochs=1, batch_size=40, threads=1), seed=0)
+    assert torch.tensor(result.curves[0].train_loss).isfinite()

@@ -6,9 +6,12 @@ from collections.abc import Mapping, Sequence
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from gradveil.errors import SettingsError
 from gradveil.training import Epoch
+
+FEW = 20
 
 
 def draw_curves(runs: Mapping[str, Sequence[Epoch]], title: str) -> bytes:
@@ -31,7 +34,8 @@ def draw_curves(runs: Mapping[str, Sequence[Epoch]], title: str) -> bytes:
 
 
 def draw_loss(axes: Axes, name: str, curves: Sequence[Epoch], colour: str) -> None:
-    axes.plot([point.epoch for point in curves], [point.train_loss for point in curves], color=colour, label=name)
+    epochs = [point.epoch for point in curves]
+    axes.plot(epochs, [point.train_loss for point in curves], marker(epochs), color=colour, label=name)
 
 
 def draw_accuracy(axes: Axes, name: str, curves: Sequence[Epoch], colour: str) -> None:
@@ -39,12 +43,18 @@ def draw_accuracy(axes: Axes, name: str, curves: Sequence[Epoch], colour: str) -
     epochs = [point.epoch for point in curves]
     tested = [(point.epoch, 100 * point.test_accuracy) for point in curves if point.test_accuracy is not None]
     label = f"{name}: test {tested[-1][1]:.1f}%" if tested else name
-    axes.plot(*zip(*tested, strict=True), color=colour, label=label, marker="." if len(tested) < 20 else None)
+    axes.plot(*zip(*tested, strict=True), marker(tested), color=colour, label=label)
     axes.plot(epochs, [100 * point.train_accuracy for point in curves], "--", color=colour, alpha=0.6, label="training")
+
+
+def marker(points: Sequence[object]) -> str:
+    """Mark each point where there are few: a line through one point shows nothing."""
+    return ".-" if len(points) < FEW else "-"
 
 
 def finish(axes: Axes, name: str) -> None:
     axes.set_xlabel("epoch")
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_ylabel(name)
     axes.grid(alpha=0.3)
     axes.spines[["top", "right"]].set_visible(False)

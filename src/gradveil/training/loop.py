@@ -103,7 +103,9 @@ class Run:
         seed: int,
         device: torch.device,
     ) -> None:
-        layout = torch.channels_last if settings.channels_last else torch.contiguous_format
+        layout = (
+            torch.channels_last if settings.channels_last and takes_channels_last(model) else torch.contiguous_format
+        )
         self.model = model.to(device).to(memory_format=layout)  # type: ignore[call-overload]
         self.data = data
         self.images = take_fraction(data.train, settings.fraction, seed)
@@ -256,6 +258,16 @@ def restore(run: Run, wanted: dict[str, int], records: RunFolder) -> dict[str, W
     run.state = records.load_state(run.model, run.optimiser)
     done = [phase for phase, step in wanted.items() if step <= run.state.step]
     return {phase: records.load_snapshot(phase, run.model) for phase in done}
+
+
+def takes_channels_last(model: nn.Module) -> bool:
+    """Tell whether the model may be laid out channels-last.
+
+    oneDNN (with torch 2.13, AVX2) writes outside its memory in the backward pass of a strided 1×1 convolution that is
+    laid out so and has fewer than 8 input channels; whether a weight is used with a stride cannot be seen here.
+    """
+    kernels = [parameter.shape for parameter in model.parameters() if parameter.dim() == 4]
+    return all(shape[1] % 8 == 0 for shape in kernels if tuple(shape[2:]) == (1, 1))
 
 
 def take_fraction(images: ImageSet, fraction: float, seed: int) -> ImageSet:
