@@ -1,0 +1,142 @@
+"""`gradveil audit`: attack what a client releases, and say what it gives away."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from gradveil import data as data_sets
+from gradveil.audit import AuditReport, AuditSettings, Summary, headline, run_audit
+from gradveil.audit.settings import BRIEF, DEFAULT_ARMS
+from gradveil.cli.options import AsJson, Device, Out, Overwrite, Quiet, Seed, make_console, print_json
+from gradveil.cli.progress import progress_bar
+from gradveil.reports.audit_page import draw_pictures, format_interval, render_audit_page, render_csv
+from gradveil.results import claimed_folder, find_device, record, to_json, write_file
+
+DEFAULTS = AuditSettings()
+DataName = Annotated[str, typer.Option("--data", help="Data set; see `gradveil data list`.")]
+ModelName = Annotated[str, typer.Option("--model", help="Model, such as lenet-relu, convnet-16 or resnet20-4.")]
+Defences = Annotated[
+    list[str] | None,
+    typer.Option("--defence", help="An arm: none, crop-flip, policy:X or policy:X,no-base. Repeat for more arms."),
+]
+Policies = Annotated[list[str] | None, typer.Option("--policy", help="Short for --defence policy:X.")]
+Phases = Annotated[
+    list[str] | None, typer.Option("--phase", help="init, step-N, epoch-N or final. Repeat for more phases.")
+]
+Attacks = Annotated[list[str] | None, typer.Option("--attack", help="Attack by name. Repeat for more attacks.")]
+Images = Annotated[int, typer.Option("--images", help="How many test images to attack.")]
+Labels = Annotated[str, typer.Option("--labels", help="known: the attacker is told the labels; hidden: it is not.")]
+Steps = Annotated[int | None, typer.Option("--steps", help="Steps of the attack instead of its own number.")]
+Epochs = Annotated[int, typer.Option("--epochs", help="Epochs of the training before the later phases.")]
+Workers = Annotated[int, typer.Option("--workers", help="Processes to use; the figures do not depend on it.")]
+
+
+def audit(
+    data: DataName = DEFAULTS.data,
+    model: ModelName = DEFAULTS.model,
+    defence: Defences = None,
+    policy: Policies = None,
+    phase: Phases = None,
+    attack: Attacks = None,
+    images: Images = DEFAULTS.images,
+    labels: Labels = DEFAULTS.labels,
+    steps: Steps = None,
+    epochs: Epochs = BRIEF.epochs,
+    workers: Workers = min(os.cpu_count() or 1, 8),
+    out: Out = Path("runs/audit"),
+    overwrite: Overwrite = False,
+    seed: Seed = 0,
+    device: Device = "auto",
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Attack the gradients that clients release, image by image, beside the chance level."""
+    settings = AuditSettings(
+        data=data,
+        model=model,
+        arms=(*(defence or ()), *(f"policy:{text}" for text in policy or ())) or DEFAULT_ARMS,
+        phases=tuple(phase or DEFAULTS.phases),
+        attacks=tuple(attack or DEFAULTS.attacks),
+        images=images,
+        labels=labels,  # type: ignore[arg-type]
+        steps=steps,
+        training=replace(BRIEF, epochs=epochs),
+        seed=seed,
+    )
+    console = make_console(quiet, as_json)
+    place = str(find_device(device))
+    with claimed_folder(out, "audit", overwrite) as folder:
+        images_and_labels = data_sets.load(data)
+        with progress_bar(console) as show:
+            report = run_audit(
+                settings,
+                images_and_labels,
+                workers=workers,
+                device=place,
+                progress=lambda stage, share: show(stage, round(100 * share), 100),
+            )
+        result = record("audit", settings.to_record(), report.to_figures())
+        write_results(folder, report, result)
+    if as_json:
+        print_json(result)
+    print_report(console, report, folder)
+
+
+def write_results(folder: Path, report: AuditReport, result: dict[str, Any]) -> None:
+    """Write the page, the table, the pictures and, last, the record that marks the run as complete."""
+    pictures = folder / "pictures"
+    pictures.mkdir(exist_ok=True)
+    for stale in pictures.glob("*.png"):
+        stale.unlink()
+    for name, content in draw_pictures(report).items():
+        write_file(pictures / name, content)
+    write_file(folder / "report.html", render_audit_page(report, result))
+    write_file(folder / "audit.csv", render_csv(report.rows))
+    write_file(folder / "audit.json", to_json(result))
+
+
+def print_report(console: Console, report: AuditReport, folder: Path) -> None:
+    console.print(make_table(report.summaries))
+    console.print(f"[bold]{headline(report.summaries)}[/bold]")
+    for name in ("report.html", "audit.json", "audit.csv"):
+        console.print(f"{folder / name}", highlight=False, soft_wrap=True)
+
+
+def make_table(summaries: Sequence[Summary]) -> Table:
+    """Lay out one line per arm, phase and attack."""
+    table = Table(
+        title="PSNR in dB, mean ± 95% interval; (floor); advantage over chance",
+        caption="T(x): what the model was fed; x: the original; aligned: x with flip, shift and lighting given away",
+    )
+    for column in ("phase", "arm", "attack"):
+        table.add_column(column, no_wrap=False)
+    for column in ("T(x)", "x", "aligned x", "worst image", "n", "finding"):
+        table.add_column(column, justify="right")
+    for summary in summaries:
+        table.add_row(
+            summary.phase,
+            summary.arm,
+            summary.attack,
+            *(describe(summary, target) for target in ("transformed", "original", "aligned")),
+            "–" if summary.worst is None else f"#{summary.worst}\n{summary.worst_advantage:+.1f}",
+            str(summary.images - summary.failed) + (f"\n{summary.failed} failed" if summary.failed else ""),
+            summary.finding,
+        )
+    return table
+
+
+def describe(summary: Summary, target: str) -> str:
+    """Write PSNR, floor and advantage in two lines."""
+    figures = summary.figures
+    if not figures:
+        return "–"
+    return (
+        f"{format_interval(figures[f'psnr_{target}'])} ({figures[f'floor_{target}'].mean:.1f})\n"
+        f"{format_interval(figures[f'advantage_{target}'], signed=True)}"
+    )
