@@ -39,6 +39,20 @@ def gradients_apart(model: nn.Module, loss: Loss, images: Tensor, labels: Tensor
     return dict(per_group(parameters_of(model), images, labels))
 
 
+def updates_apart(
+    model: nn.Module, loss: Loss, images: Tensor, labels: Tensor, local: LocalSteps | None = None
+) -> Tensors:
+    """Compute what each of T clients would release for its images, T×B×C×H×W; differentiable in the images."""
+    if local is None:
+        return gradients_apart(model, loss, images, labels)
+    before = parameters_of(model)
+
+    def change(ours: Tensor, theirs: Tensor) -> Tensors:
+        return difference(local_weights(model, loss, ours, theirs, local), before)
+
+    return dict(vmap(change, randomness="different")(images, labels))
+
+
 def local_weights(model: nn.Module, loss: Loss, images: Tensor, labels: Tensor, local: LocalSteps) -> Tensors:
     """Run plain SGD steps over consecutive batches of the images, round and round; differentiable in the images."""
     step_gradient = grad(loss_of_parameters(model, loss))

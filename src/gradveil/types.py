@@ -57,7 +57,8 @@ class LocalSteps:
 class Task:
     """What everyone in the training knows.
 
-    The model takes float images in [0, 1]; its first layer normalises. `mean` is the data set's mean colour.
+    The model takes float images in [0, 1]; its first layer normalises. `mean` is the data set's mean colour. `public`
+    holds images of the same kind that anyone can have; some attacks start from them.
     """
 
     model: nn.Module
@@ -67,6 +68,7 @@ class Task:
     mean: tuple[float, ...]
     std: tuple[float, ...]
     known_defences: tuple[str, ...] = ()
+    public: Batch | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +93,9 @@ class Update:
 class Reconstruction:
     """What an attack rebuilt from one update: float images in [0, 1] and the labels it used or found.
 
-    `history` is the matching loss over the steps of the restart that won.
+    `history` is the matching loss over the steps of the restart that won; `similarities` is the cosine between its
+    gradient and the released one, parameter by parameter, and `pictures` what it looked like, at some of these steps.
+    `fed` is what the attacker believes the model was fed, if it tells that apart from the original image.
     """
 
     images: Tensor
@@ -99,3 +103,6 @@ class Reconstruction:
     matching_loss: float
     status: Status = "ok"
     history: tuple[tuple[int, float], ...] = field(default=())
+    similarities: tuple[tuple[int, Mapping[str, float]], ...] = field(default=())
+    pictures: tuple[tuple[int, Tensor], ...] = field(default=())
+    fed: Tensor | None = None

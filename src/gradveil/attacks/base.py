@@ -25,6 +25,10 @@ class Attack(ABC):
         """Say what the attacker must know."""
 
     @abstractmethod
+    def check(self, task: Task, updates: Sequence[Update]) -> None:
+        """Raise KnowledgeError if the attack cannot be used: something it needs is missing."""
+
+    @abstractmethod
     def attack_many(
         self,
         task: Task,

@@ -36,4 +36,12 @@ def absolutes(candidate: Gradients, released: Gradients) -> Tensor:
     return total({name: (candidate[name] - tensor).abs() for name, tensor in released.items()})
 
 
+def similarities(candidate: Gradients, released: Gradients) -> Gradients:
+    """Cosine between the two gradients, parameter by parameter (Gao et al., 2021, Figure 6)."""
+    return {
+        name: torch.cosine_similarity(candidate[name].flatten(1), tensor.flatten(1), dim=1)
+        for name, tensor in released.items()
+    }
+
+
 DISTANCES: dict[str, Distance] = {"cosine": cosine, "l2": squares, "l1": absolutes}

@@ -1,27 +1,31 @@
 """Gradient matching: find images whose gradient is the released one."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from gradveil.attacks.base import Attack, Progress
-from gradveil.attacks.distances import DISTANCES, Gradients
+from gradveil.attacks.distances import DISTANCES
 from gradveil.attacks.labels import find_labels
-from gradveil.attacks.priors import total_variation
-from gradveil.client import gradients_apart
+from gradveil.attacks.observation import Observation, View, known_policies
+from gradveil.attacks.optimisers import OPTIMISERS
+from gradveil.attacks.priors import Statistics, known_statistics
+from gradveil.attacks.search import Search
+from gradveil.attacks.starts import KNOWING, STARTS, knowledge
 from gradveil.errors import KnowledgeError, SettingsError, UnknownNameError
 from gradveil.models.frozen import freeze_batch_norm
 from gradveil.rng import split
+from gradveil.transforms import PolicyDraws
 from gradveil.types import Reconstruction, Task, Update
 
-Optimiser = Literal["adam", "sgd"]
+OptimiserName = Literal["adam", "sgd", "lbfgs"]
 Schedule = Literal["constant", "drops", "cosine"]
 DROPS = (3 / 8, 5 / 8, 7 / 8)
-HISTORY = 50
+LBFGS_ITERATIONS = 20
 
 
 @dataclass(frozen=True)
@@ -29,12 +33,20 @@ class GradientMatching(Attack):
     """Optimise images until their gradient matches.
 
     The images live in normalised space. `signed` steps along the sign of the slope; `box` keeps pixels valid; `drops`
-    divides the learning rate by ten at 3/8, 5/8 and 7/8 of the steps. Of several restarts the one with the lowest
-    distance wins. `together` is how many targets and restarts run as one tensor batch.
+    divides the learning rate by ten at 3/8, 5/8 and 7/8 of the steps; one step of L-BFGS is 20 iterations, as in
+    torch. Of several restarts the one with the lowest distance wins. `together` is how many targets and restarts run as
+    one tensor batch, at least the restarts of one target.
+
+    The weight of the total variation goes from `total_variation` to `last_variation` (the same, unless given) in equal
+    ratios. `energy`, `consistency` (over restarts) and `batch_norm` are weights of further priors. `scales` gives the
+    resolutions that take turns, coarse first: (2, 1) spends half of the steps at half the resolution. At each share of
+    the steps in `prune` the worse half of a target's runs is dropped; a run stops once its distance falls to
+    `tolerance` of what it started with. With `optimise_labels` labels are searched for together with the images. With
+    `knows_policy` the original image is searched for, through each draw of the policies that the task names.
     """
 
     distance: str = "cosine"
-    optimiser: Optimiser = "adam"
+    optimiser: OptimiserName = "adam"
     learning_rate: float = 0.1
     schedule: Schedule = "drops"
     steps: int = 4800
@@ -43,23 +55,63 @@ class GradientMatching(Attack):
     box: bool = True
     total_variation: float = 1e-4
     together: int = 8
+    last_variation: float | None = None
+    energy: float = 0.0
+    consistency: float = 0.0
+    batch_norm: float = 0.0
+    start: str = "normal"
+    scales: tuple[int, ...] = (1,)
+    prune: tuple[float, ...] = ()
+    tolerance: float = 0.0
+    optimise_labels: bool = False
+    knows_policy: bool = False
 
     def __post_init__(self) -> None:
-        if self.distance not in DISTANCES:
-            raise UnknownNameError("distance", self.distance, DISTANCES)
+        for kind, name, allowed in (
+            ("distance", self.distance, DISTANCES),
+            ("optimiser", self.optimiser, OPTIMISERS),
+            ("start", self.start, STARTS),
+        ):
+            if name not in allowed:
+                raise UnknownNameError(kind, name, allowed)
         if min(self.steps, self.restarts, self.together) < 1:
             raise SettingsError(
                 f"steps {self.steps}, restarts {self.restarts}, together {self.together}: each must be at least 1"
             )
-        if not (math.isfinite(self.learning_rate) and self.learning_rate > 0 and self.total_variation >= 0):
-            raise SettingsError(
-                f"learning rate {self.learning_rate}, total variation {self.total_variation}: "
-                "the first must be above 0, the second 0 or more"
-            )
+        if not (math.isfinite(self.learning_rate) and self.learning_rate > 0):
+            raise SettingsError(f"learning rate {self.learning_rate}: it must be above 0")
+        weights = (self.total_variation, self.last_variation or 0, self.energy, self.consistency, self.batch_norm)
+        if not all(0 <= weight < math.inf for weight in (*weights, self.tolerance)):
+            raise SettingsError(f"priors weighted {weights}, tolerance {self.tolerance}: each must be 0 or more")
+        if self.last_variation is not None and not (self.total_variation > 0 and self.last_variation > 0):
+            raise SettingsError("a total variation that changes must be above 0 at both ends")
+        if not self.scales or self.scales[-1] != 1 or min(self.scales) < 1:
+            raise SettingsError(f"scales {self.scales}: give whole numbers from 1, the last of them 1")
+        if not all(0 < share < 1 for share in self.prune):
+            raise SettingsError(f"pruning at {self.prune}: give shares of the steps between 0 and 1")
 
     @property
     def needs(self) -> tuple[str, ...]:
-        return ("the model and the loss", "the number of images", "the labels, given or read from the gradient")
+        known = ["the model and the loss", "the number of images"]
+        if not self.optimise_labels:
+            known.append("the labels, given or read from the gradient")
+        if self.batch_norm:
+            known.append("the statistics of batch normalisation, from a trained model or sent along")
+        if self.start in KNOWING:
+            known.append("public images of the same kind")
+        if self.knows_policy:
+            known.append("the set of policies in use, not the draw")
+        return (*known, "the local steps, if the update is of several")
+
+    def check(self, task: Task, updates: Sequence[Update]) -> None:
+        check_updates(updates)
+        if self.start in KNOWING:
+            knowledge(task)
+        if self.batch_norm:
+            for update in updates:
+                known_statistics(task.model, update.buffers)
+        if self.knows_policy and known_policies(task) is None:
+            raise KnowledgeError("this attack looks through a policy and the task names none as known")
 
     def attack_many(
         self,
@@ -68,34 +120,74 @@ class GradientMatching(Attack):
         generators: Sequence[torch.Generator],
         progress: Progress | None = None,
     ) -> list[Reconstruction]:
-        check_updates(updates)
-        labels = [find_labels(task, update) for update in updates]
-        model = freeze_batch_norm(task.model)
-        runs = [
-            (index, source) for index, generator in enumerate(generators) for source in split(generator, self.restarts)
-        ]
-        finished: list[list[Reconstruction]] = [[] for _ in updates]
-        groups = [runs[start : start + self.together] for start in range(0, len(runs), self.together)]
+        self.check(task, updates)
+        count = self.runs_per_target(task)
+        own_statistics = self.batch_norm > 0 and any(update.buffers is not None for update in updates)
+        size = 1 if own_statistics else max(1, self.together // count)
+        groups = [range(start, min(start + size, len(updates))) for start in range(0, len(updates), size)]
+        finished: list[Reconstruction] = []
         for position, group in enumerate(groups):
-            chosen = [index for index, _ in group]
-            search = Search(
-                self,
-                task,
-                model,
-                {name: torch.stack([updates[i].tensors[name] for i in chosen]) for name in updates[0].tensors},
-                torch.stack([labels[i] for i in chosen]),
-                torch.stack([self.start(task, updates[i].images, source) for i, source in group]),
-            )
+            sources = [split(generators[index], count) for index in group]
+            search = self.prepare(task, [updates[index] for index in group], sources)
             for step in search.run():
                 if progress is not None:
                     progress(position * self.steps + step, len(groups) * self.steps)
-            for index, result in zip(chosen, search.results(), strict=True):
-                finished[index].append(result)
-        return [best_restart(results) for results in finished]
+            if progress is not None:
+                progress((position + 1) * self.steps, len(groups) * self.steps)
+            runs = search.results()
+            finished += [best_restart(runs[first : first + count]) for first in range(0, len(runs), count)]
+        return finished
 
-    def start(self, task: Task, images: int, generator: torch.Generator) -> Tensor:
-        """Draw standard normal images in normalised space."""
-        return torch.randn(images, *task.shape, generator=generator, device=generator.device)
+    def runs_per_target(self, task: Task) -> int:
+        """Count the runs of one target: restarts, each with every draw of the policies if these are looked through."""
+        policies = known_policies(task) if self.knows_policy else None
+        return self.restarts * (1 if policies is None else len(policies.draws()))
+
+    def prepare(self, task: Task, updates: Sequence[Update], sources: Sequence[Sequence[torch.Generator]]) -> Search:
+        """Lay the runs of several targets side by side; `sources` has one generator for each run of each target."""
+        runs = [(index, source) for index, mine in enumerate(sources) for source in mine]
+        targets = torch.tensor([index for index, _ in runs])
+        labels = [self.first_labels(task, update) for update in updates]
+        starts = [STARTS[self.start](task, labels[index], source) for index, source in runs]
+        observation = Observation(
+            freeze_batch_norm(task.model),
+            task.loss,
+            {name: torch.stack([updates[i].tensors[name] for i in targets]) for name in updates[0].tensors},
+            updates[0].local_steps,
+            self.view(task, updates[0].images, runs),
+        )
+        given = torch.stack([labels[index] for index, _ in runs])
+        return Search(
+            self,
+            task,
+            [observation],
+            self.label_logits(task, runs, given) if self.optimise_labels else given,
+            torch.stack(starts),
+            targets,
+            self.statistics(task, updates),
+        )
+
+    def first_labels(self, task: Task, update: Update) -> Tensor:
+        """Find the labels, or, if they are searched for, stand-ins of the right number."""
+        return torch.zeros(update.images, dtype=torch.int64) if self.optimise_labels else find_labels(task, update)
+
+    def label_logits(self, task: Task, runs: Sequence[tuple[int, torch.Generator]], like: Tensor) -> Tensor:
+        """Draw logits to search for labels from, as Zhu et al. (2019) do."""
+        return torch.stack([torch.randn(like.shape[1], task.classes, generator=source) for _, source in runs])
+
+    def view(self, task: Task, images: int, runs: Sequence[tuple[int, torch.Generator]]) -> View | None:
+        """Give every run its draw: for one image each possible one in turn, for a batch random ones."""
+        policies = known_policies(task) if self.knows_policy else None
+        if policies is None:
+            return None
+        every = policies.draws()
+        if images == 1:
+            return View(policies, every.take(torch.arange(len(runs)) % len(every)), 1)
+        return View(policies, PolicyDraws.join([policies.sample(images, source) for _, source in runs]), images)
+
+    def statistics(self, task: Task, updates: Sequence[Update]) -> dict[str, Statistics] | None:
+        """Find what batch normalisation saw; updates that carry their own run one by one."""
+        return known_statistics(task.model, updates[0].buffers) if self.batch_norm else None
 
     def rate(self, step: int) -> float:
         """Give the learning rate of step `step`, counted from 0."""
@@ -105,85 +197,30 @@ class GradientMatching(Attack):
             return self.learning_rate * (1 + math.cos(math.pi * step / self.steps)) / 2
         return self.learning_rate
 
-    def make_optimiser(self, points: Tensor) -> torch.optim.Optimizer:
-        """Both optimisers treat every pixel on its own, so targets in one batch cannot influence each other."""
-        if self.optimiser == "adam":
-            return torch.optim.Adam([points], lr=self.learning_rate)
-        return torch.optim.SGD([points], lr=self.learning_rate, momentum=0.9, nesterov=True)
+    def variation_weight(self, step: int) -> float:
+        """Give the weight of the total variation at step `step`."""
+        if self.last_variation is None:
+            return self.total_variation
+        return self.total_variation * math.exp(math.log(self.last_variation / self.total_variation) * step / self.steps)
+
+    @property
+    def iterations(self) -> int:
+        """Evaluations of the slope in one step."""
+        return LBFGS_ITERATIONS if self.optimiser == "lbfgs" else 1
+
+    def scale_changes(self) -> dict[int, int]:
+        """Map the steps at which the resolution changes to the new scale."""
+        return {place * self.steps // len(self.scales): scale for place, scale in enumerate(self.scales) if place > 0}
 
 
 def check_updates(updates: Sequence[Update]) -> None:
     """Refuse what cannot be matched together."""
     if not updates:
         raise KnowledgeError("there is no update to attack: give at least one")
-    if any(update.local_steps is not None for update in updates):
-        raise KnowledgeError("the update is a weight change of several local steps: this attack needs a gradient")
     if len({update.images for update in updates}) > 1:
         raise KnowledgeError("updates of different numbers of images: attack each number on its own")
-
-
-class Search:
-    """One tensor batch of independent optimisations under way."""
-
-    def __init__(
-        self, attack: GradientMatching, task: Task, model: nn.Module, released: Gradients, labels: Tensor, start: Tensor
-    ) -> None:
-        self.attack, self.task, self.model = attack, task, model
-        self.released, self.labels = released, labels
-        self.mean = start.new_tensor(task.mean).view(-1, 1, 1)
-        self.std = start.new_tensor(task.std).view(-1, 1, 1)
-        self.points = start.requires_grad_()
-        self.history: list[tuple[int, Tensor]] = []
-
-    def run(self) -> Iterator[int]:
-        """Take every step; yield the number of steps done."""
-        optimiser = self.attack.make_optimiser(self.points)
-        for step in range(self.attack.steps):
-            distance = self.distance()
-            if step % max(1, self.attack.steps // HISTORY) == 0:
-                self.history.append((step, distance.detach()))
-            self.points.grad = self.slope(distance)
-            for group in optimiser.param_groups:
-                group["lr"] = self.attack.rate(step)
-            optimiser.step()
-            self.keep_in_box()
-            yield step + 1
-        self.history.append((self.attack.steps, self.distance().detach()))
-
-    def distance(self) -> Tensor:
-        """Measure each target's distance at the present images."""
-        candidate = gradients_apart(self.model, self.task.loss, self.pixels(), self.labels)
-        return DISTANCES[self.attack.distance](candidate, self.released)
-
-    def slope(self, distance: Tensor) -> Tensor:
-        """Differentiate the whole objective; the sum keeps every target's slope its own."""
-        objective = distance + self.attack.total_variation * total_variation(self.points)
-        (slope,) = torch.autograd.grad(objective.sum(), self.points)
-        return slope.sign() if self.attack.signed else slope
-
-    def keep_in_box(self) -> None:
-        if self.attack.box:
-            with torch.no_grad():
-                self.points.copy_(self.points.clamp(-self.mean / self.std, (1 - self.mean) / self.std))
-
-    def pixels(self) -> Tensor:
-        return self.points * self.std + self.mean
-
-    def results(self) -> list[Reconstruction]:
-        """Turn what was found into one result per target; a loss that is not finite is a failure."""
-        images = self.pixels().detach().clamp(0, 1)
-        histories = torch.stack([losses for _, losses in self.history]).T.tolist()
-        steps = [step for step, _ in self.history]
-        return [
-            make_result(image, labels, list(zip(steps, losses, strict=True)))
-            for image, labels, losses in zip(images, self.labels, histories, strict=True)
-        ]
-
-
-def make_result(images: Tensor, labels: Tensor, history: list[tuple[int, float]]) -> Reconstruction:
-    loss = history[-1][1]
-    sound = math.isfinite(loss) and bool(images.isfinite().all())
-    return Reconstruction(images, labels, loss, "ok" if sound else "failed", tuple(history))
+    if len({update.local_steps for update in updates}) > 1:
+        raise KnowledgeError("updates of different local steps: attack each kind on its own")
 
 
 def best_restart(results: Sequence[Reconstruction]) -> Reconstruction:

@@ -1,0 +1,243 @@
+"""The loop of gradient matching: many runs side by side, each on its own."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from gradveil.attacks.distances import DISTANCES, similarities
+from gradveil.attacks.observation import Observation
+from gradveil.attacks.optimisers import OPTIMISERS
+from gradveil.attacks.priors import Statistics, disagreement, energy, statistics_gap, total_variation
+from gradveil.types import Reconstruction, Task
+
+if TYPE_CHECKING:
+    from gradveil.attacks.matching import GradientMatching
+
+HISTORY = 50
+PICTURES = 10
+
+
+@dataclass(frozen=True, eq=False)
+class Moment:
+    """What the runs at `rows` had reached after a number of steps."""
+
+    step: int
+    rows: list[int]
+    distances: list[float]
+    similarities: dict[str, list[float]]
+    pixels: Tensor
+
+
+class Search:
+    """One tensor batch of T runs under way.
+
+    `points` are the images in normalised space, T×B×C×H×W, at the resolution of the present scale, followed, if labels
+    are searched for, by their logits: one flat row for each run. `targets` says which update each run is of.
+    """
+
+    def __init__(
+        self,
+        attack: "GradientMatching",
+        task: Task,
+        observations: Sequence[Observation],
+        labels: Tensor,
+        start: Tensor,
+        targets: Tensor,
+        statistics: Mapping[str, Statistics] | None = None,
+    ) -> None:
+        self.attack, self.task, self.observations = attack, task, list(observations)
+        self.labels, self.targets, self.statistics = labels, targets, statistics
+        self.mean = start.new_tensor(task.mean).view(-1, 1, 1)
+        self.std = start.new_tensor(task.std).view(-1, 1, 1)
+        self.rows = torch.arange(len(start))
+        self.count = len(start)
+        self.first: Tensor | None = None
+        self.moments: list[Moment] = []
+        self.ended: dict[int, Reconstruction] = {}
+        self.set_points(shrink(start, attack.scales[0]), labels if attack.optimise_labels else None)
+
+    def set_points(self, images: Tensor, logits: Tensor | None) -> None:
+        """Begin anew from these images; the optimiser's memory is of another space and goes."""
+        parts = [images.flatten(1)] if logits is None else [images.flatten(1), logits.flatten(1)]
+        self.size = images.shape[1:]
+        self.flat = torch.cat(parts, 1).detach().requires_grad_()
+        self.optimiser = OPTIMISERS[self.attack.optimiser](self.flat.detach())
+
+    def images(self) -> Tensor:
+        """Give the images in normalised space at full resolution."""
+        points = self.flat[:, : self.size.numel()].view(-1, *self.size)
+        return points if points.shape[2:] == self.task.shape else enlarge(points, self.task.shape[1:])
+
+    def logits(self) -> Tensor | None:
+        rest = self.flat[:, self.size.numel() :]
+        return rest.view(-1, self.size[0], self.task.classes) if self.attack.optimise_labels else None
+
+    def present_labels(self) -> Tensor:
+        logits = self.logits()
+        return self.labels if logits is None else logits.softmax(-1)
+
+    def pixels(self) -> Tensor:
+        return self.images() * self.std + self.mean
+
+    def run(self) -> Iterator[int]:
+        """Take every step; yield the number of steps done."""
+        every = max(1, self.attack.steps // HISTORY)
+        prunings = {math.ceil(share * self.attack.steps) for share in self.attack.prune}
+        scale_changes = self.attack.scale_changes()
+        for step in range(self.attack.steps):
+            if step in scale_changes:
+                self.set_points(shrink(self.images(), scale_changes[step]), self.logits())
+            if step % every == 0:
+                self.note(step)
+            if step in prunings:
+                self.prune()
+            for _ in range(self.attack.iterations):
+                self.iterate(step)
+            self.keep_in_box()
+            if self.attack.tolerance and step % every == 0:
+                self.stop_matched(step)
+            if len(self.rows) == 0:
+                break
+            yield step + 1
+        if len(self.rows):
+            self.note(self.attack.steps)
+            self.end(torch.ones(len(self.rows), dtype=torch.bool))
+
+    def iterate(self, step: int) -> None:
+        """Evaluate the slope once and move."""
+        slope = self.slope(self.distance(), step)
+        move = self.optimiser.move(slope.sign() if self.attack.signed else slope, self.attack.rate(step))
+        with torch.no_grad():
+            self.flat.add_(move)
+
+    def distance(self) -> Tensor:
+        """Measure each run's distance at the present images, averaged over what was observed."""
+        pixels, labels, measure = self.pixels(), self.present_labels(), DISTANCES[self.attack.distance]
+        apart = [measure(seen.candidate(pixels, labels), seen.released) for seen in self.observations]
+        return torch.stack(apart).mean(0)
+
+    def slope(self, distance: Tensor, step: int) -> Tensor:
+        """Differentiate the whole objective; the sum keeps every run's slope its own."""
+        (slope,) = torch.autograd.grad((distance + self.penalty(step)).sum(), self.flat)
+        return slope
+
+    def penalty(self, step: int) -> Tensor:
+        """Add up the priors that have any weight."""
+        attack, images = self.attack, self.images()
+        penalty = attack.variation_weight(step) * total_variation(images)
+        if attack.energy:
+            penalty = penalty + attack.energy * energy(images)
+        if attack.consistency:
+            penalty = penalty + attack.consistency * disagreement(images, self.targets)
+        if attack.batch_norm and self.statistics is not None:
+            first = self.observations[0]
+            fed = first.feed(images * self.std + self.mean)
+            penalty = penalty + attack.batch_norm * statistics_gap(first.model, fed, self.statistics)
+        return penalty
+
+    def keep_in_box(self) -> None:
+        """Clamp to valid pixels."""
+        if self.attack.box:
+            count = self.size.numel()
+            low, high = (
+                limit.expand(self.size).flatten() for limit in (-self.mean / self.std, (1 - self.mean) / self.std)
+            )
+            with torch.no_grad():
+                self.flat[:, :count].clamp_(low, high)
+
+    def note(self, step: int) -> None:
+        """Write down where every run is."""
+        # Not under no_grad: the candidate may be a weight change, whose steps are derivatives themselves.
+        pixels, labels, seen = self.pixels().detach(), self.present_labels().detach(), self.observations[0]
+        alike = similarities(seen.candidate(pixels, labels), seen.released)
+        distances = self.distance().detach()
+        self.first = distances if self.first is None else self.first
+        self.moments.append(
+            Moment(
+                step,
+                self.rows.tolist(),
+                distances.tolist(),
+                {name: values.detach().tolist() for name, values in alike.items()},
+                pixels.clamp(0, 1),
+            )
+        )
+
+    def prune(self) -> None:
+        """Drop the worse half of the runs of every target, by the distances just noted; the loss alone chooses."""
+        distances = torch.tensor(self.moments[-1].distances).nan_to_num(math.inf)
+        stays = torch.zeros(len(self.rows), dtype=torch.bool)
+        for target in set(self.targets.tolist()):
+            runs = (self.targets == target).nonzero().flatten()
+            best = distances[runs].argsort(stable=True)[: (len(runs) + 1) // 2]
+            stays[runs[best]] = True
+        self.end(~stays)
+
+    def stop_matched(self, step: int) -> None:
+        """End the runs that have matched as far as asked, or that are lost."""
+        assert self.first is not None
+        distances = self.distance().detach()
+        done = (distances <= self.attack.tolerance * self.first) | ~distances.isfinite()
+        if done.any():
+            self.note(step + 1)
+            self.end(done)
+
+    def end(self, done: Tensor) -> None:
+        """Turn the runs where `done` is true into results and go on with the others."""
+        fed = self.observations[0].feed(self.pixels().detach().clamp(0, 1)).detach()
+        images, labels = self.pixels().detach().clamp(0, 1), self.present_labels().detach()
+        for place in done.nonzero().flatten().tolist():
+            found = labels[place].argmax(-1) if self.attack.optimise_labels else labels[place]
+            guess = None if self.observations[0].view is None else fed[place]
+            self.ended[int(self.rows[place])] = self.result(int(self.rows[place]), images[place], found, guess)
+        self.keep((~done).nonzero().flatten())
+
+    def keep(self, rows: Tensor) -> None:
+        self.rows, self.targets, self.labels = self.rows[rows], self.targets[rows], self.labels[rows]
+        self.first = None if self.first is None else self.first[rows]
+        self.observations = [seen.keep(rows) for seen in self.observations]
+        self.flat = self.flat.detach()[rows].requires_grad_()
+        self.optimiser.keep(rows)
+
+    def result(self, row: int, images: Tensor, labels: Tensor, fed: Tensor | None) -> Reconstruction:
+        """Collect one run; a loss that is not finite is a failure."""
+        noted = [(moment, moment.rows.index(row)) for moment in self.moments if row in moment.rows]
+        history = tuple((moment.step, moment.distances[place]) for moment, place in noted)
+        shown = noted[:: max(1, len(noted) // PICTURES)]
+        sound = math.isfinite(history[-1][1]) and bool(images.isfinite().all())
+        return Reconstruction(
+            images.clone(),
+            labels.clone(),
+            history[-1][1],
+            "ok" if sound else "failed",
+            history,
+            tuple(
+                (moment.step, {name: values[place] for name, values in moment.similarities.items()})
+                for moment, place in noted
+            ),
+            tuple((moment.step, moment.pixels[place]) for moment, place in shown),
+            fed if fed is None else fed.clone(),
+        )
+
+    def results(self) -> list[Reconstruction]:
+        """Give one result for each run, in their order."""
+        return [self.ended[row] for row in range(self.count)]
+
+
+def shrink(images: Tensor, scale: int) -> Tensor:
+    """Take T×B×C×H×W to a resolution `scale` times lower; noise keeps its variance."""
+    if scale == 1:
+        return images
+    height, width = (-(-side // scale) for side in images.shape[-2:])
+    small = F.adaptive_avg_pool2d(images.flatten(0, 1), (height, width))
+    return small.view(*images.shape[:3], height, width)
+
+
+def enlarge(images: Tensor, size: Sequence[int]) -> Tensor:
+    """Bring T×B×C×h×w to full resolution, smoothly."""
+    large = F.interpolate(images.flatten(0, 1), size=tuple(size), mode="bilinear", align_corners=False)
+    return large.view(*images.shape[:3], *size)
