@@ -76,7 +76,7 @@ def require(name: str, value: object, holds: bool, allowed: str) -> None:
 PAPER = TrainingSettings()
 FAST = TrainingSettings(
     recipe="fast",
-    epochs=12,
+    epochs=10,
     learning_rate=0.1,
     label_smoothing=0.1,
     schedule="one-cycle",
