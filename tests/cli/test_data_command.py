@@ -72,6 +72,18 @@ def test_info_as_json_is_nothing_but_json(monkeypatch: pytest.MonkeyPatch, capsy
     assert record["test_images_in_train"] == 0
 
 
+def test_info_shows_names_with_brackets_as_they_are(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    images = np.arange(256, dtype=np.uint8).reshape(4, 8, 8)
+    names = np.array(["[bold]", "[/]"])
+    np.savez(tmp_path / "[red].npz", images=images, labels=np.arange(4) % 2, class_names=names)
+    assert run(monkeypatch, "info", f"npz:{tmp_path}/[red].npz") == 0
+    shown = capsys.readouterr().out
+    assert "[red].npz" in shown
+    assert "2: [bold], [/]" in shown
+
+
 def test_info_counts_what_was_skipped(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

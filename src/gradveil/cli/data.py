@@ -5,17 +5,19 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Column, Table
 
 from gradveil import data
 from gradveil.cli.options import AsJson, Quiet, make_console, print_json
 from gradveil.cli.progress import progress_bar
+from gradveil.data.base import listing
 from gradveil.data.summary import Summary, summarise
 from gradveil.results import record
 
 app = typer.Typer(no_args_is_help=True, help="List, describe and download data sets.")
 
-Name = Annotated[str, typer.Argument(help="A name from 'gradveil data list', folder:PATH or npz:TRAIN[,TEST].")]
+Name = Annotated[str, typer.Argument(help="A name from 'gradveil data list', folder:PATH or npz:TRAIN,TEST.")]
 Root = Annotated[
     Path | None,
     typer.Option("--root", help="Folder that holds the data sets, instead of $GRADVEIL_DATA or the user's cache."),
@@ -35,9 +37,9 @@ def list_command(root: Root = None, as_json: AsJson = False) -> None:
         return
     table = Table("name", "what it is", Column("on this machine", overflow="fold"))
     for name, source in data.DATASETS.items():
-        table.add_row(name, source.description, str(found[name] or f"no: gradveil data get {name}"))
+        table.add_row(name, source.description, escape(str(found[name] or f"no: gradveil data get {name}")))
     for form, own in data.FORMS.items():
-        table.add_row(f"{form}:…", own.description, "")
+        table.add_row(f"{form}:…", escape(own.description), "")
     Console().print(table)
 
 
@@ -60,7 +62,7 @@ def get_command(name: Name, root: Root = None, mirror: Mirror = None, quiet: Qui
     console = make_console(quiet, as_json=False)
     with progress_bar(console, in_bytes=True) as progress:
         folder = data.get(name, root, progress, mirror)
-    console.print(f"{name} is complete and checked: {folder}", soft_wrap=True)
+    console.print(f"{name} is complete and checked: {folder}", soft_wrap=True, markup=False)
 
 
 def figures(dataset: data.DataSet, summary: Summary) -> dict[str, Any]:
@@ -81,11 +83,12 @@ def figures(dataset: data.DataSet, summary: Summary) -> dict[str, Any]:
 
 def describe(dataset: data.DataSet, summary: Summary) -> Table:
     """Lay the same out for reading."""
-    table = Table(title=dataset.name, show_header=False)
+    table = Table("", Column("", overflow="fold"), show_header=False)
     channels, height, width = dataset.shape
+    table.add_row("name", escape(dataset.name))
     table.add_row("images", f"{len(dataset.train):,} for training, {len(dataset.test):,} for testing")
     table.add_row("shape", f"{channels} × {height} × {width} (channels × height × width)")
-    table.add_row("classes", f"{dataset.classes}: {', '.join(dataset.class_names[:5])}{', …' * (dataset.classes > 5)}")
+    table.add_row("classes", f"{dataset.classes}: {escape(listing(list(dataset.class_names), 5))}")
     table.add_row("mean", "  ".join(f"{value:.8f}" for value in dataset.mean))
     table.add_row("standard deviation", "  ".join(f"{value:.8f}" for value in dataset.std))
     table.add_row("training images per class", spread(summary.train_per_class))
