@@ -1,5 +1,6 @@
 """`gradveil data`: list, describe and download data sets."""
 
+import time
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -47,13 +48,17 @@ def list_command(root: Root = None, as_json: AsJson = False) -> None:
 def info_command(name: Name, root: Root = None, as_json: AsJson = False) -> None:
     """Describe a data set: counts, shape, classes, mean and standard deviation, balance, duplicates."""
     console = make_console(quiet=False, as_json=as_json)
+    start = time.perf_counter()
     with progress_bar(console) as progress:
         dataset = data.load(name, root, progress)
-        summary = summarise(dataset)
+    seconds = time.perf_counter() - start
+    summary = summarise(dataset)
     if as_json:
-        print_json(record("data info", {"name": name}, figures(dataset, summary)))
-    else:
-        console.print(describe(dataset, summary))
+        print_json(record("data info", {"name": name}, figures(dataset, summary) | {"seconds_to_load": seconds}))
+        return
+    table = describe(dataset, summary)
+    table.add_row("loaded in", f"{seconds:.1f} s")
+    console.print(table)
 
 
 @app.command("get")

@@ -95,21 +95,19 @@ def fill(stream: BinaryIO, file: RemoteFile, url: str, progress: Progress) -> No
 
 def receive_all(stream: BinaryIO, file: RemoteFile, url: str, progress: Progress) -> None:
     """Ask for what is missing until nothing is, a bounded number of times."""
-    pause = PAUSE
-    for attempt in range(1, ATTEMPTS + 1):
+    for attempt in range(ATTEMPTS):
+        time.sleep(PAUSE * 2 ** (attempt - 1) if attempt else 0)
         try:
-            return receive(stream, file, url, progress)
+            receive(stream, file, url, progress)
+            return
         except CutOffError as error:
-            have = stream.seek(0, os.SEEK_END)
-            logger.info("%s: %s (attempt %d of %d)", url, error, attempt, ATTEMPTS)
-            if attempt == ATTEMPTS:
-                raise DataError(
-                    f"{url} could not be downloaded: {error}; {have:,} of {file.size:,} bytes are kept, "
-                    "run the command again to go on from there, or name another server with --mirror"
-                ) from error
-        time.sleep(pause)
-        pause *= 2
-    return None
+            logger.info("%s: %s (attempt %d of %d)", url, error, attempt + 1, ATTEMPTS)
+            reason = error
+    have = stream.seek(0, os.SEEK_END)
+    raise DataError(
+        f"{url} could not be downloaded: {reason}; {have:,} of {file.size:,} bytes are kept, "
+        "run the command again to go on from there, or name another server with --mirror"
+    )
 
 
 def receive(stream: BinaryIO, file: RemoteFile, url: str, progress: Progress) -> None:
@@ -168,8 +166,12 @@ def ask(url: str, have: int) -> Response:
         error.close()
         if error.code == http.HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
             raise RangeRefusedError from error
-        kind = CutOffError if error.code in PASSING else DataError
-        raise kind(f"{url} cannot be downloaded: the server answers {error.code} {error.reason}") from error
+        if error.code in PASSING:
+            raise CutOffError(f"the server answers {error.code} {error.reason}") from error
+        raise DataError(
+            f"{url} cannot be downloaded: the server answers {error.code} {error.reason}; "
+            "try again later or name another server with --mirror"
+        ) from error
     except (OSError, http.client.HTTPException, ValueError) as error:
         reason = error.reason if isinstance(error, urllib.error.URLError) else error
         if isinstance(reason, ConnectionResetError | TimeoutError | http.client.HTTPException):
