@@ -1,16 +1,16 @@
-"""The chance floors of an arm, from training images alone."""
+"""The chance floors of every arm, from training images alone."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from gradveil.data import DataSet, ImageSet
-from gradveil.defences import Defence, defend_batch
+from gradveil.defences import Arm, Defence, defend_batch
 from gradveil.metrics import Floor, align, choose_floor, make_guesses, psnr, ssim
 from gradveil.rng import generator
-from gradveil.types import Batch
+from gradveil.types import Batch, to_pixels
 
 DRAWS = 2
 CHUNK = 500
@@ -30,25 +30,32 @@ class Floors:
 
 
 def make_floors(
-    data: DataSet, defences: Sequence[Defence], count: int, labels_known: bool, seed: int, arm: str
-) -> Floors:
-    """Choose the floors of one arm from `count` training images."""
+    data: DataSet, arms: Sequence[Arm], count: int, labels_known: bool, seed: int, progress: Callable[[float], None]
+) -> dict[str, Floors]:
+    """Choose the floors of every arm from `count` training images; those of the original are common to all arms."""
     order = torch.randperm(len(data.train), generator=generator(seed, "floor", "images"))
     images = data.train.take(order[:count])
     judged = images.take(torch.arange(min(JUDGED, len(images))))
+    raw = make_guesses(defended(images, (), 1, seed, "raw"), data.classes, labels_known)
+    plain = to_pixels(judged.images)
+    original = choose_floor(raw, plain, judged.labels, psnr)
+    original_ssim = choose_floor(raw, plain, judged.labels, ssim)
+    aligned = choose_floor(raw, plain, judged.labels, lambda guess, image: align(guess, image, guess).psnr)
 
-    fed = make_guesses(defended(images, defences, DRAWS, seed, arm), data.classes, labels_known)
-    raw = make_guesses(defended(images, (), 1, seed, arm), data.classes, labels_known)
-    # The draws that judge are not the draws that the guesses were made of.
-    target = next(defended(judged, defences, 1, seed, f"{arm} judged"))[0]
-    plain = Batch(judged.images, judged.labels).pixels()
-    return Floors(
-        choose_floor(fed, target, judged.labels, psnr),
-        choose_floor(fed, target, judged.labels, ssim),
-        choose_floor(raw, plain, judged.labels, psnr),
-        choose_floor(raw, plain, judged.labels, ssim),
-        choose_floor(raw, plain, judged.labels, lambda guess, image: align(guess, image, guess).psnr),
-    )
+    floors = {}
+    for position, arm in enumerate(arms):
+        fed = make_guesses(defended(images, arm.defences, DRAWS, seed, arm.name), data.classes, labels_known)
+        # The draws that judge are not the draws that the guesses were made of.
+        target = next(defended(judged, arm.defences, 1, seed, f"{arm.name} judged"))[0]
+        floors[arm.name] = Floors(
+            choose_floor(fed, target, judged.labels, psnr),
+            choose_floor(fed, target, judged.labels, ssim),
+            original,
+            original_ssim,
+            aligned,
+        )
+        progress((position + 1) / len(arms))
+    return floors
 
 
 def defended(

@@ -77,7 +77,14 @@ def run_audit(
         raise SettingsError(f"{settings.images} images of {len(data.test)} test images: ask for fewer")
     run = AuditRun(settings, data, workers, device, progress or (lambda *_: None))
     trained = run.train()
-    floors = run.make_floors()
+    floors = make_floors(
+        data,
+        run.arms,
+        settings.floor_images,
+        settings.labels == "known",
+        settings.seed,
+        lambda share: run.progress("chance floors", share),
+    )
     return run.attack(trained, floors)
 
 
@@ -112,21 +119,6 @@ class AuditRun:
         ]
         results = run_jobs(jobs, self.workers, self.settings.threads, self.watch("training", len(jobs)))
         return {arm.name: result for arm, result in zip(self.arms, results, strict=True)}
-
-    def make_floors(self) -> dict[str, Floors]:
-        """Choose every arm's chance floors."""
-        floors = {}
-        for position, arm in enumerate(self.arms):
-            floors[arm.name] = make_floors(
-                self.data,
-                arm.defences,
-                self.settings.floor_images,
-                self.settings.labels == "known",
-                self.settings.seed,
-                arm.name,
-            )
-            self.progress("chance floors", (position + 1) / len(self.arms))
-        return floors
 
     def attack(self, trained: dict[str, TrainingResult], floors: dict[str, Floors]) -> AuditReport:
         """Attack every arm in every phase with every attack, and score the results."""

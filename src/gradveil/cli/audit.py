@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
@@ -109,34 +110,33 @@ def print_report(console: Console, report: AuditReport, folder: Path) -> None:
 
 
 def make_table(summaries: Sequence[Summary]) -> Table:
-    """Lay out one line per arm, phase and attack."""
+    """Lay out one entry per arm, phase and attack; it fits 80 columns."""
     table = Table(
-        title="PSNR in dB, mean ± 95% interval; (floor); advantage over chance",
+        title="PSNR in dB, mean ± 95% interval / chance floor / advantage",
         caption="T(x): what the model was fed; x: the original; aligned: x with flip, shift and lighting given away",
+        box=SIMPLE_HEAD,
+        show_lines=False,
+        padding=(0, 1),
     )
-    for column in ("phase", "arm", "attack"):
-        table.add_column(column, no_wrap=False)
-    for column in ("T(x)", "x", "aligned x", "worst image", "n", "finding"):
-        table.add_column(column, justify="right")
+    table.add_column("phase, arm, attack", overflow="fold")
+    for column in ("T(x)", "x", "aligned x", "worst", "n"):
+        table.add_column(column, justify="right", no_wrap=True)
+    table.add_column("finding")
     for summary in summaries:
         table.add_row(
-            summary.phase,
-            summary.arm,
-            summary.attack,
+            f"{summary.phase}\n{summary.arm}\n{summary.attack}",
             *(describe(summary, target) for target in ("transformed", "original", "aligned")),
             "–" if summary.worst is None else f"#{summary.worst}\n{summary.worst_advantage:+.1f}",
             str(summary.images - summary.failed) + (f"\n{summary.failed} failed" if summary.failed else ""),
             summary.finding,
+            end_section=True,
         )
     return table
 
 
 def describe(summary: Summary, target: str) -> str:
-    """Write PSNR, floor and advantage in two lines."""
-    figures = summary.figures
-    if not figures:
+    """Write PSNR, floor and advantage, a line each."""
+    if not summary.figures:
         return "–"
-    return (
-        f"{format_interval(figures[f'psnr_{target}'])} ({figures[f'floor_{target}'].mean:.1f})\n"
-        f"{format_interval(figures[f'advantage_{target}'], signed=True)}"
-    )
+    score, floor, advantage = (summary.figures[f"{name}_{target}"] for name in ("psnr", "floor", "advantage"))
+    return f"{format_interval(score)}\n/ {floor.mean:.1f}\n{format_interval(advantage, signed=True)}"
