@@ -36,23 +36,25 @@ def contrast(images: Tensor, magnitudes: Tensor) -> Tensor:
     """Blend with the mean grey."""
     pixels = images.float()
     grey = pixels if images.shape[1] == 1 else to_grey(pixels)
-    total = grey.flatten(1).sum(1, dtype=torch.float64).long()
     count = grey[0].numel()
+    exact = torch.float32 if count * 255 < 2**24 else torch.float64
+    total = grey.flatten(1).sum(1, dtype=exact).long()
     mean = (2 * total + count) // (2 * count)
     return blend(per_image(mean.float()), pixels, per_image(1 + magnitudes).float())
 
 
 def sharpness(images: Tensor, magnitudes: Tensor) -> Tensor:
     """Blend with the image smoothed by a 3×3 kernel; the border stays as it is."""
-    height, width = images.shape[2:]
-    done = images.clone()
-    if min(height, width) < 3:
-        return done
+    width = images.shape[3]
+    if min(images.shape[2:]) < 3:
+        return images.clone()
     # All channels of an image as one line: neighbours are at fixed distances, and what wraps around is border.
     inner = slice(width + 1, -width - 1)
     pixels = images.flatten(1)
-    blended = blend(smooth(pixels, width), pixels[:, inner].float(), (1 + magnitudes).float()[:, None])
-    done.flatten(1)[:, inner] = blended
+    done = torch.empty_like(images)
+    done.flatten(1)[:, inner] = blend(
+        smooth(pixels, width), pixels[:, inner].float(), (1 + magnitudes).float()[:, None]
+    )
     for edge in (0, -1):
         done[:, :, edge] = images[:, :, edge]
         done[:, :, :, edge] = images[:, :, :, edge]

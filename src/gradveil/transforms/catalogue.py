@@ -8,8 +8,7 @@ import numpy as np
 from torch import Tensor
 
 from gradveil.errors import SettingsError, UnknownNameError
-from gradveil.transforms import point
-from gradveil.transforms.kernels import KERNELS
+from gradveil.transforms import blending, geometry, point, surrogates
 
 LEVELS = 10
 
@@ -20,12 +19,16 @@ Kernel = Callable[[Tensor, Tensor], Tensor]
 class Operation:
     """One kind of change to an image.
 
-    `kernel` takes uint8 images N×C×H×W and one float64 magnitude for each image, with its sign, and gives new images.
-    Level 0 has the magnitude `low`, level 9 `high`; at the magnitude `neutral` the operation changes nothing.
-    `signed` operations draw + or − for each image. `pointwise` says that a pixel's new value follows from its old one
-    and the magnitude, `table` that it also follows from the histograms of the channels, int64 N×C×256: it gives the
-    new values, uint8 N×C×256. Either lets neighbouring steps be computed as one. `surrogate`, of the same form on float images in [0, 1], gives the
-    gradient in the differentiable view; without one the gradient passes straight through.
+    `kernel` takes uint8 images N×C×H×W and one float64 magnitude for each image, with its sign, and gives new images;
+    no image may depend on another. Level 0 has the magnitude `low`, level 9 `high`; at the magnitude `neutral` the
+    operation changes nothing. `signed` operations draw + or − for each image.
+
+    `surrogate`, of the same form on float images in [0, 1], gives the gradient in the differentiable view; without
+    one the gradient passes straight through.
+
+    The rest is for speed. `pointwise`: a pixel's new value follows from its old one and the magnitude alone. `table`:
+    it follows from the histograms of the channels, int64 N×C×256, from which this makes the new values of all 256,
+    uint8 N×C×256. Neighbours of either kind are computed together. `sorts`: images of one magnitude go together.
     """
 
     name: str
@@ -37,6 +40,7 @@ class Operation:
     surrogate: Kernel | None = None
     pointwise: bool = False
     table: Callable[[Tensor], Tensor] | None = None
+    sorts: bool = False
 
     def __post_init__(self) -> None:
         if not self.name.isalpha():
@@ -119,28 +123,28 @@ class Catalogue:
         return Catalogue(name, self.transforms + transforms)
 
 
-SHEAR = Operation("shearX", KERNELS["shearX"], high=0.3, neutral=0.0, signed=True)
-TRANSLATE = Operation("translateX", KERNELS["translateX"], high=150 / 331, neutral=0.0, signed=True)
-ENHANCE = Operation("color", KERNELS["color"], high=0.5, neutral=0.0, signed=True)
-
 OPERATIONS: dict[str, Operation] = {
     operation.name: operation
     for operation in (
-        SHEAR,
-        replace(SHEAR, name="shearY", kernel=KERNELS["shearY"]),
-        TRANSLATE,
-        replace(TRANSLATE, name="translateY", kernel=KERNELS["translateY"]),
-        Operation("rotate", KERNELS["rotate"], high=30.0, neutral=0.0),
-        ENHANCE,
-        *(replace(ENHANCE, name=name, kernel=KERNELS[name]) for name in ("contrast", "sharpness")),
-        replace(ENHANCE, name="brightness", kernel=KERNELS["brightness"], pointwise=True),
-        Operation("posterize", KERNELS["posterize"], low=8.0, high=4.0, neutral=8.0, pointwise=True),
-        Operation("solarize", KERNELS["solarize"], low=256.0, high=0.0, neutral=256.0, pointwise=True),
-        Operation("autocontrast", KERNELS["autocontrast"], table=point.autocontrast_table),
-        Operation("equalize", KERNELS["equalize"], table=point.equalize_table),
-        Operation("invert", KERNELS["invert"], pointwise=True),
+        Operation("shearX", geometry.shear_x, 0, 0.3, 0, True, surrogates.shear_x, sorts=True),
+        Operation("shearY", geometry.shear_y, 0, 0.3, 0, True, surrogates.shear_y, sorts=True),
+        Operation("translateX", geometry.translate_x, 0, 150 / 331, 0, True, geometry.translate_x, sorts=True),
+        Operation("translateY", geometry.translate_y, 0, 150 / 331, 0, True, geometry.translate_y, sorts=True),
+        Operation("rotate", geometry.rotate, 0, 30, 0, False, surrogates.rotate),
+        Operation("color", blending.color, 0, 0.5, 0, True, surrogates.color),
+        Operation("contrast", blending.contrast, 0, 0.5, 0, True, surrogates.contrast),
+        Operation("sharpness", blending.sharpness, 0, 0.5, 0, True, surrogates.sharpness),
+        Operation("brightness", point.brightness, 0, 0.5, 0, True, surrogates.brightness, pointwise=True),
+        Operation("posterize", point.posterize, 8, 4, 8, pointwise=True),
+        Operation("solarize", point.solarize, 256, 0, 256, False, surrogates.solarize, pointwise=True),
+        Operation(
+            "autocontrast", point.autocontrast, surrogate=surrogates.autocontrast, table=point.autocontrast_table
+        ),
+        Operation("equalize", point.equalize, table=point.equalize_table),
+        Operation("invert", point.invert, surrogate=surrogates.invert, pointwise=True),
     )
 }
+ENHANCEMENTS = ("color", "contrast", "sharpness", "brightness")
 
 ENTRIES = """
     invert 7        contrast 6      rotate 2        translateX 9    sharpness 1
@@ -163,16 +167,10 @@ def make_catalogue(name: str, operations: dict[str, Operation]) -> Catalogue:
     return Catalogue(name, tuple(Transform(operations[operation], int(level)) for operation, level in pairs))
 
 
-def widen(operation: Operation) -> Operation:
-    """Give an enhancement the range of AutoAugment: factors from 0.1 to 1.9."""
-    return replace(operation, high=0.9) if operation.high == ENHANCE.high else operation
-
+WIDER = {name: replace(OPERATIONS[name], high=0.9) for name in ENHANCEMENTS}
 
 CATALOGUE = make_catalogue("v1", OPERATIONS)
-CATALOGUES: dict[str, Catalogue] = {
-    "v1": CATALOGUE,
-    "wide": make_catalogue("wide", {name: widen(operation) for name, operation in OPERATIONS.items()}),
-}
+CATALOGUES: dict[str, Catalogue] = {"v1": CATALOGUE, "wide": make_catalogue("wide", OPERATIONS | WIDER)}
 
 
 def find_catalogue(name: str) -> Catalogue:

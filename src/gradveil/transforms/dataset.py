@@ -1,6 +1,6 @@
 """A data set whose images are transformed as they are read."""
 
-from collections.abc import Sized
+from collections.abc import Sequence, Sized
 from typing import Any, Protocol
 
 import torch
@@ -12,6 +12,8 @@ from gradveil import rng
 from gradveil.errors import SettingsError
 from gradveil.transforms import pillow
 from gradveil.transforms.base import BatchTransform
+
+Picture = Image.Image | Tensor
 
 
 class Items(Sized, Protocol):
@@ -28,16 +30,12 @@ class PolicyDataset(Dataset[tuple[Any, ...]]):
     """
 
     def __init__(
-        self,
-        dataset: Items,
-        policy: BatchTransform[Any],
-        seed: int,
-        base: BatchTransform[Any] | None = None,
+        self, dataset: Items, policy: BatchTransform[Any], seed: int, base: BatchTransform[Any] | None = None
     ) -> None:
+        rng.derive(seed)  # refuses a seed out of range now, not in a worker later
         self.dataset = dataset
-        self.policy = policy
         self.seed = seed
-        self.base = base
+        self.steps = (("base", base), ("policy", policy)) if base is not None else (("policy", policy),)
         self._epoch = torch.zeros((), dtype=torch.int64)
         self._epoch.share_memory_()  # type: ignore[no-untyped-call]
 
@@ -54,19 +52,27 @@ class PolicyDataset(Dataset[tuple[Any, ...]]):
         self._epoch.fill_(epoch)
 
     def __getitem__(self, index: int) -> tuple[Any, ...]:
-        image, *rest = self.dataset[index]
-        return (self.change(image, index % len(self)), *rest)
+        return self.__getitems__([index])[0]
 
-    def change(self, image: Image.Image | Tensor, index: int) -> Image.Image | Tensor:
-        if isinstance(image, Image.Image):
-            return pillow.to_image(self.change_tensor(pillow.to_tensor(image), index))
-        return self.change_tensor(image, index)
+    def __getitems__(self, indices: Sequence[int]) -> list[tuple[Any, ...]]:
+        """Give several items; a DataLoader asks for a whole batch at once, which is much faster than one by one."""
+        items = [self.dataset[index] for index in indices]
+        images = self.change([item[0] for item in items], [index % len(self) for index in indices])
+        return [(image, *item[1:]) for image, item in zip(images, items, strict=True)]
 
-    def change_tensor(self, image: Tensor, index: int) -> Tensor:
-        images = image.unsqueeze(0)
-        if self.base is not None:
-            images = self.base.transform(images, self.stream("base", index))
-        return self.policy.transform(images, self.stream("policy", index)).squeeze(0)
+    def change(self, images: Sequence[Picture], indices: Sequence[int]) -> list[Picture]:
+        """Transform images: together if they are of one shape, otherwise one by one."""
+        tensors = [pillow.to_tensor(image) if isinstance(image, Image.Image) else image for image in images]
+        if len({(tensor.shape, tensor.dtype) for tensor in tensors}) > 1:
+            return [self.change([image], [index])[0] for image, index in zip(images, indices, strict=True)]
+        changed = self.change_batch(torch.stack(tensors), indices)
+        return [
+            pillow.to_image(new) if isinstance(old, Image.Image) else new
+            for old, new in zip(images, changed, strict=True)
+        ]
 
-    def stream(self, name: str, index: int) -> torch.Generator:
-        return rng.generator(self.seed, name, self.epoch, index)
+    def change_batch(self, images: Tensor, indices: Sequence[int]) -> Tensor:
+        for name, step in self.steps:
+            draws = [step.sample(1, rng.generator(self.seed, name, self.epoch, index)) for index in indices]
+            images = step.apply(images, draws[0].join(draws))
+        return images

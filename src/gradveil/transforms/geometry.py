@@ -9,13 +9,16 @@ from itertools import pairwise
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor
 
 from gradveil.transforms import pillow
 from gradveil.transforms.grouping import by_magnitude
+from gradveil.transforms.point import to_bytes
 
-CACHED = 64
+KEPT = 64  # tables of that many sizes and magnitudes are kept
+CHUNK = 2**16  # values at a time in double precision, so that they stay in the inner cache
 
 
 def translate_x(images: Tensor, magnitudes: Tensor) -> Tensor:
@@ -36,30 +39,30 @@ def translate(dimension: int, magnitude: float, images: Tensor) -> Tensor:
     return moved
 
 
-@lru_cache(CACHED)
+@lru_cache(KEPT)
 def runs(side: int, magnitude: float) -> tuple[tuple[int, int, int], ...]:
     """Ask Pillow where the pixels of a row go: (target, source, length) of each unbroken run, nearly always one."""
     row = np.arange(1, side + 1, dtype=np.int32)[None]
     sources = np.asarray(pillow.translate_x(Image.fromarray(row), magnitude))[0] - 1
-    steps = np.where(sources < 0, -side, sources - np.arange(side))
-    cuts = [0, *(np.flatnonzero(np.diff(steps)) + 1).tolist(), side]
-    return tuple((a, int(sources[a]), b - a) for a, b in pairwise(cuts) if sources[a] >= 0)
+    shifts = np.where(sources < 0, -side, sources - np.arange(side))
+    cuts = [0, *(np.flatnonzero(np.diff(shifts)) + 1).tolist(), side]
+    return tuple((start, int(sources[start]), end - start) for start, end in pairwise(cuts) if sources[start] >= 0)
 
 
 def rotate(images: Tensor, magnitudes: Tensor) -> Tensor:
     """Rotate counter-clockwise by degrees, to the nearest pixel; grey comes in."""
-    return by_magnitude(images, magnitudes, rotate_all)
+    return by_magnitude(images, magnitudes, rotate_by)
 
 
-def rotate_all(degrees: float, images: Tensor) -> Tensor:
-    height, width = images.shape[2:]
-    sources, inside = (tensor.to(images.device) for tensor in rotation(height, width, degrees))
+def rotate_by(degrees: float, images: Tensor) -> Tensor:
+    sources, inside = (table.to(images.device) for table in rotation(images.shape[2], images.shape[3], degrees))
     rows = images.flatten(2)
     turned = rows.gather(2, sources.expand(*rows.shape))
     return turned.bitwise_and_(inside).bitwise_or_(~inside & pillow.GREY).view_as(images)
 
 
-@lru_cache(CACHED)
+@lru_cache(KEPT)
+@torch.inference_mode(False)  # a table made in inference mode could never be used with gradients
 def rotation(height: int, width: int, degrees: float) -> tuple[Tensor, Tensor]:
     """Ask Pillow which pixel comes to each place, int64 H·W, and where one does at all, uint8 H·W of 255 or 0."""
     numbers = np.arange(1, height * width + 1, dtype=np.int32).reshape(height, width)
@@ -68,47 +71,39 @@ def rotation(height: int, width: int, degrees: float) -> tuple[Tensor, Tensor]:
 
 
 def shear_x(images: Tensor, magnitudes: Tensor) -> Tensor:
-    """Shift each row in proportion to its height in the image; bicubic, black comes in."""
+    """Shift each row in proportion to its place; bicubic, black comes in."""
     return by_magnitude(images, magnitudes, partial(shear, False))
 
 
 def shear_y(images: Tensor, magnitudes: Tensor) -> Tensor:
-    """Shift each column in proportion to its place in the image; bicubic, black comes in."""
+    """Shift each column in proportion to its place; bicubic, black comes in."""
     return by_magnitude(images, magnitudes, partial(shear, True))
 
 
 def shear(vertical: bool, magnitude: float, images: Tensor) -> Tensor:
     plan = shearing(images.shape[2], images.shape[3], magnitude, vertical).to(images.device)
-    rows = images.flatten(2)
-    shifted = rows.gather(2, plan.sources.expand(*rows.shape[:2], -1))
-    done = cubic(shifted.to(torch.int16), plan.fractions, plan.stride)
-    done = done.to(torch.int16).clamp_(0, 255).to(torch.uint8).bitwise_and_(plan.inside)
-    return plan.crop(done, images.shape)
+    size = max(1, CHUNK // images[0].numel())
+    return torch.cat([shear_part(plan, part) for part in torch.split(images, size)])
 
 
-def cubic(values: Tensor, fractions: Tensor, stride: int) -> Tensor:
-    """Interpolate between the second and third of four values that lie `stride` apart, in Pillow's order of operations.
-
-    Integers first: the coefficients are whole numbers.
-    """
-    length = values.shape[2] - 3 * stride
-    first, second, third, fourth = (values[..., k * stride : k * stride + length] for k in range(4))
+def shear_part(plan: "Shearing", images: Tensor) -> Tensor:
+    first, second, third, fourth = plan.taps(images.to(torch.int16))
+    # The coefficients are whole numbers and computed as such; from there on, Pillow's order of operations.
     left = first - second
-    p4 = fourth - third - left
-    p3 = left - p4
-    p2 = third - first
-    done = p4.double().mul_(fractions)
-    done.add_(p3.double()).mul_(fractions)
-    done.add_(p2.double()).mul_(fractions)
-    return done.add_(second.double())
+    p4 = (fourth - third).sub_(left)
+    done = p4.double().mul_(plan.fractions)
+    for coefficient in (left - p4, third - first):
+        done.add_(coefficient.double()).mul_(plan.fractions)
+    return plan.crop(to_bytes(done.add_(second.double())).bitwise_and_(plan.inside), images.shape)
 
 
 @dataclass(frozen=True, eq=False)
 class Shearing:
     """How to shear images of one size.
 
-    `sources` picks pixels so that the four that a target needs lie `stride` apart: the lines of the image shifted
-    by whole pixels, each three pixels longer than before. `fractions` and `inside` (255 or 0) are of the targets.
+    Each line of the image is first shifted by whole pixels and made three pixels longer: `sources`. Then the four
+    pixels that a target lies between are `stride` apart. `fractions` says where between the second and the third,
+    `inside` (255 or 0) whether it is in the image; both as long as the lengthened image, which is `width` wide.
     """
 
     sources: Tensor
@@ -118,38 +113,46 @@ class Shearing:
     width: int
 
     def to(self, device: torch.device) -> "Shearing":
-        tensors = (tensor.to(device) for tensor in (self.sources, self.fractions, self.inside))
-        return Shearing(*tensors, self.stride, self.width)
+        sources, fractions, inside = (table.to(device) for table in (self.sources, self.fractions, self.inside))
+        return Shearing(sources, fractions, inside, self.stride, self.width)
+
+    def taps(self, images: Tensor) -> list[Tensor]:
+        """Give the four neighbours of every target, each N×C×L."""
+        rows = images.flatten(2)
+        shifted = rows.gather(2, self.sources.expand(*rows.shape[:2], -1))
+        return [shifted.narrow(2, tap * self.stride, len(self.fractions)) for tap in range(4)]
 
     def crop(self, rows: Tensor, shape: torch.Size) -> Tensor:
         """Cut the lines back to their old length."""
-        if rows.shape[2] < shape[2] * self.width:
-            rows = torch.nn.functional.pad(rows, (0, shape[2] * self.width - rows.shape[2]))
         return rows.view(*shape[:3], self.width)[..., : shape[3]].contiguous()
 
 
-@lru_cache(CACHED)
+@lru_cache(KEPT)
+@torch.inference_mode(False)
 def shearing(height: int, width: int, magnitude: float, vertical: bool) -> Shearing:
     """Work out where Pillow looks for each target, in double precision and in its order of operations."""
-    y, x = np.mgrid[:height, :width].astype(np.float64) + 0.5
-    along, across, side = (y, x, height) if vertical else (x, y, width)
-    places = (magnitude * across + along) if vertical else (along + magnitude * across)
+    lines, side = (width, height) if vertical else (height, width)
+    line, position = np.arange(lines)[:, None], np.arange(side)
+    places = (position + 0.5) + magnitude * (line + 0.5)
     inside = (places >= 0) & (places < side)
-    places = places - 0.5
-    axis = 0 if vertical else 1
-    shifts = (np.floor(places) - (along - 0.5)).min(axis=axis, keepdims=True)
-    fractions = places - (along - 0.5 + shifts)
-    lines = np.arange(-1, side + 2)
-    reached = np.clip((lines[:, None] if vertical else lines) + shifts, 0, side - 1).astype(np.int64)
-    sources = reached * width + np.arange(width) if vertical else np.arange(height)[:, None] * width + reached
-    if not vertical:
-        fractions, inside = (np.pad(table, ((0, 0), (0, 3))) for table in (fractions, inside))
-    stride = width if vertical else 1
-    length = sources.size - 3 * stride
+    # Rounding can carry a place to the next pixel: the fraction is then 1, and gives the third pixel as it should.
+    shifts = (np.floor(places - 0.5) - position).min(axis=1, keepdims=True)
+    fractions = (places - 0.5) - (position + shifts)
+    reached = np.clip(np.arange(-1, side + 2) + shifts, 0, side - 1).astype(np.int64)
+    if vertical:
+        return make_shearing(reached.T * width + line.T, fractions.T, inside.T, width, width)
+    spare = ((0, 0), (0, 3))
+    sources = np.append(line * width + reached, np.zeros(3, dtype=np.int64))
+    return make_shearing(sources, np.pad(fractions, spare), np.pad(inside, spare), 1, width + 3)
+
+
+def make_shearing(
+    sources: NDArray[np.int64], fractions: NDArray[np.float64], inside: NDArray[np.bool_], stride: int, width: int
+) -> Shearing:
     return Shearing(
-        torch.from_numpy(sources.reshape(-1).copy()),
-        torch.from_numpy(fractions.reshape(-1)[:length].copy()),
-        torch.from_numpy(inside.reshape(-1)[:length].astype(np.uint8) * 255),
+        torch.from_numpy(sources.flatten()),
+        torch.from_numpy(fractions.flatten()),
+        torch.from_numpy(inside.flatten()).to(torch.uint8) * 255,
         stride,
-        width if vertical else width + 3,
+        width,
     )

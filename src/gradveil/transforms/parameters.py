@@ -1,8 +1,8 @@
 """What was drawn for each image of a batch: kept apart from applying it, so that a draw can be replayed."""
 
-from abc import ABC
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Self
 
 import torch
@@ -15,8 +15,9 @@ from gradveil.errors import SettingsError
 class Draws(ABC):
     """Tensors whose first dimension is the image."""
 
+    @abstractmethod
     def tensors(self) -> tuple[Tensor, ...]:
-        return tuple(getattr(self, field.name) for field in fields(self))
+        """Give the fields, in order."""
 
     def __len__(self) -> int:
         return self.tensors()[0].shape[0]
@@ -58,6 +59,9 @@ class PolicyDraws(Draws):
                 f"{tuple(self.signs.shape)}: they must be N and N×steps"
             )
 
+    def tensors(self) -> tuple[Tensor, ...]:
+        return self.members, self.signs
+
 
 @dataclass(frozen=True, eq=False)
 class CropFlipDraws(Draws):
@@ -66,3 +70,6 @@ class CropFlipDraws(Draws):
     tops: Tensor
     lefts: Tensor
     flips: Tensor
+
+    def tensors(self) -> tuple[Tensor, ...]:
+        return self.tops, self.lefts, self.flips

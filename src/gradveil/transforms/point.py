@@ -17,11 +17,11 @@ def per_image(numbers: Tensor) -> Tensor:
 
 
 def to_bytes(values: Tensor) -> Tensor:
-    """Clip to 0…255 and drop the fraction, as a C cast does.
+    """Drop the fraction of values within ±32,767 and clip to 0…255, as Pillow does.
 
     By way of 16-bit integers: torch converts float to uint8 one element at a time.
     """
-    return values.clamp_(0, VALUES - 1).to(torch.int16).to(torch.uint8)
+    return values.to(torch.int16).clamp_(0, VALUES - 1).to(torch.uint8)
 
 
 def invert(images: Tensor, _: Tensor) -> Tensor:
@@ -51,7 +51,8 @@ def autocontrast(images: Tensor, _: Tensor) -> Tensor:
     """Stretch each channel to 0…255, in double precision."""
     rows = images.flatten(2)
     scale, offset = stretch(rows.amin(2), rows.amax(2))
-    return to_bytes(rows.double().mul_(scale[..., None]).add_(offset[..., None])).view_as(images)
+    stretched = rows.double().mul_(scale[..., None]).add_(offset[..., None])
+    return stretched.to(torch.int16).to(torch.uint8).view_as(images)
 
 
 def stretch(low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
@@ -79,13 +80,14 @@ def autocontrast_table(histograms: Tensor) -> Tensor:
 
 def equalize_table(histograms: Tensor) -> Tensor:
     """Give the table that spreads the values of each channel evenly, uint8 N×C×256."""
-    counts = histograms.float()  # exact: below 2²⁴ pixels
-    ramp = torch.arange(VALUES, dtype=torch.float32, device=counts.device)
-    brightest = counts.clamp(max=1).mul_(ramp).amax(2, keepdim=True).long()
-    rest = histograms.sum(2, keepdim=True) - histograms.gather(2, brightest)
-    step = rest // 255
-    below = counts.cumsum(2).sub_(counts)
-    table = to_bytes(below.add_(step // 2).div_(step.clamp(min=1)))
+    counts = histograms.to(torch.int32)
+    ramp = torch.arange(VALUES, dtype=torch.int32, device=counts.device)
+    brightest = counts.clamp(max=1).mul_(ramp).amax(2, keepdim=True)
+    total = counts.sum(2, keepdim=True)
+    step = (total - counts.gather(2, brightest.long())) // 255
+    below = counts.cumsum(2, dtype=torch.int32).sub_(counts).add_(step // 2)
+    exact = torch.float32 if int(total.max()) < 2**22 else torch.float64
+    table = to_bytes(below.to(exact).div_(step.clamp(min=1)).clamp_(max=VALUES - 1))
     table[(step == 0).squeeze(2)] = ramp.to(torch.uint8)
     return table
 

@@ -1,6 +1,6 @@
 """Run the steps of a policy over a batch: in chunks that stay in the cache, and maps of values in one table."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
 import torch
@@ -9,23 +9,46 @@ from torch import Tensor
 from gradveil.transforms.catalogue import Operation
 from gradveil.transforms.point import count_values, look_up
 
-CHUNK = 2**19  # values at a time: temporaries of up to eight bytes each stay in the outer cache
+CHUNK = 2**18  # values at a time
 
 Step = tuple[Operation, Tensor]
 
 
 def run(steps: Sequence[Step], images: Tensor) -> Tensor:
     """Apply operations in order, each with its magnitudes, to uint8 images N×C×H×W."""
-    done = torch.empty_like(images, memory_format=torch.contiguous_format)
     size = max(1, CHUNK // max(1, images[:1].numel()))
-    for start in range(0, len(images), size):
-        chunk = slice(start, start + size)
-        done[chunk] = run_chunk([(operation, magnitudes[chunk]) for operation, magnitudes in steps], images[chunk])
+    done = torch.empty_like(images, memory_format=torch.contiguous_format)
+    groups = group(steps)
+    if groups is None:
+        return run_parts(steps, (part.contiguous() for part in torch.split(images, size)), done)
+    order = groups.argsort()
+    parts = (images.index_select(0, chosen) for chosen in torch.split(order, size))
+    run_parts([(operation, magnitudes[order]) for operation, magnitudes in steps], parts, done)
+    return done.index_select(0, order.argsort())
+
+
+def group(steps: Sequence[Step]) -> Tensor | None:
+    """Number the images, int64 N, so that those with one number agree in every magnitude to sort by."""
+    groups = None
+    for operation, magnitudes in steps:
+        if operation.sorts:
+            values, numbers = torch.unique(magnitudes, return_inverse=True)
+            groups = numbers if groups is None else groups * len(values) + numbers
+    return groups
+
+
+@torch.inference_mode()  # `done` was made outside, so what is given back takes part in autograd as usual
+def run_parts(steps: Sequence[Step], parts: Iterable[Tensor], done: Tensor) -> Tensor:
+    """Put the results for one part after the other into `done`."""
+    start = 0
+    for part in parts:
+        chunk = slice(start, start + len(part))
+        done[chunk] = run_part([(operation, magnitudes[chunk]) for operation, magnitudes in steps], part)
+        start = chunk.stop
     return done
 
 
-def run_chunk(steps: Sequence[Step], images: Tensor) -> Tensor:
-    images = images.contiguous()
+def run_part(steps: Sequence[Step], images: Tensor) -> Tensor:
     for stretch in stretches(steps):
         if sum(operation.table is not None for operation, _ in stretch) > 1:
             images = look_up(images, compose(stretch, count_values(images)))
@@ -49,7 +72,7 @@ def compose(steps: Sequence[Step], counts: Tensor) -> Tensor:
     tables = torch.arange(256, dtype=torch.uint8, device=counts.device).repeat(*counts.shape[:2], 1)
     for operation, magnitudes in steps:
         if operation.table is None:
-            tables = operation.kernel(tables.unflatten(2, (16, 16)), magnitudes).flatten(2)
+            tables = operation.kernel(tables.view(*tables.shape[:2], 16, 16), magnitudes).flatten(2)
         else:
             indices = tables.long()
             tables = operation.table(torch.zeros_like(counts).scatter_add_(2, indices, counts)).gather(2, indices)
