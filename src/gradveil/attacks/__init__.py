@@ -1,7 +1,32 @@
 """Attacks: how an honest-but-curious receiver rebuilds images from an update."""
 
+from gradveil.attacks.analytic import Analytic, linear_layers, read_inputs
 from gradveil.attacks.base import Attack
+from gradveil.attacks.ensemble import Ensemble
+from gradveil.attacks.joint import Sighting, attack_together
+from gradveil.attacks.judging import labels_agree, matching_loss
+from gradveil.attacks.labels import find_labels, restore_counts, restore_labels
 from gradveil.attacks.matching import GradientMatching
-from gradveil.attacks.recipes import ATTACKS, find_attack
+from gradveil.attacks.preflight import Preflight, preflight
+from gradveil.attacks.recipes import ATTACKS, STANDARD_VERSION, find_attack
 
-__all__ = ["ATTACKS", "Attack", "GradientMatching", "find_attack"]
+__all__ = [
+    "ATTACKS",
+    "STANDARD_VERSION",
+    "Analytic",
+    "Attack",
+    "Ensemble",
+    "GradientMatching",
+    "Preflight",
+    "Sighting",
+    "attack_together",
+    "find_attack",
+    "find_labels",
+    "labels_agree",
+    "linear_layers",
+    "matching_loss",
+    "preflight",
+    "read_inputs",
+    "restore_counts",
+    "restore_labels",
+]

@@ -149,18 +149,12 @@ class GradientMatching(Attack):
         targets = torch.tensor([index for index, _ in runs])
         labels = [self.first_labels(task, update) for update in updates]
         starts = [STARTS[self.start](task, labels[index], source) for index, source in runs]
-        observation = Observation(
-            freeze_batch_norm(task.model),
-            task.loss,
-            {name: torch.stack([updates[i].tensors[name] for i in targets]) for name in updates[0].tensors},
-            updates[0].local_steps,
-            self.view(task, updates[0].images, runs),
-        )
+        view = self.view(task, updates[0].images, runs)
         given = torch.stack([labels[index] for index, _ in runs])
         return Search(
             self,
             task,
-            [observation],
+            [observe(task, updates, targets, view)],
             self.label_logits(task, runs, given) if self.optimise_labels else given,
             torch.stack(starts),
             targets,
@@ -211,6 +205,12 @@ class GradientMatching(Attack):
     def scale_changes(self) -> dict[int, int]:
         """Map the steps at which the resolution changes to the new scale."""
         return {place * self.steps // len(self.scales): scale for place, scale in enumerate(self.scales) if place > 0}
+
+
+def observe(task: Task, updates: Sequence[Update], targets: Tensor, view: View | None) -> Observation:
+    """Set updates before runs: `targets` says which update each run is to match."""
+    released = {name: torch.stack([updates[i].tensors[name] for i in targets]) for name in updates[0].tensors}
+    return Observation(freeze_batch_norm(task.model), task.loss, released, updates[0].local_steps, view)
 
 
 def check_updates(updates: Sequence[Update]) -> None:

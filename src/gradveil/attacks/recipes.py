@@ -1,10 +1,17 @@
 """Named settings."""
 
+from dataclasses import replace
+
+from gradveil.attacks.analytic import Analytic
 from gradveil.attacks.base import Attack
+from gradveil.attacks.ensemble import Ensemble
 from gradveil.attacks.matching import GradientMatching
 from gradveil.errors import UnknownNameError
 
-ATTACKS: dict[str, Attack] = {
+SMOOTH = GradientMatching(steps=600, schedule="cosine", total_variation=3e-3)
+FAST = replace(SMOOTH, steps=240, total_variation=1e-1, last_variation=1e-3)
+STRONG = replace(FAST, steps=2400, restarts=4, prune=(0.1, 0.2), last_variation=1e-4)
+SINGLE: dict[str, Attack] = {
     # The six of Gao et al. (2021), with their settings; adam-cosine is Inverting Gradients (Geiping et al., 2020).
     "adam-cosine": GradientMatching(),
     "adam-l1": GradientMatching(distance="l1"),
@@ -38,8 +45,40 @@ ATTACKS: dict[str, Attack] = {
         tolerance=1e-9,
     ),
     # Inverting Gradients with fewer steps, a smooth schedule and a stronger prior.
-    "quick": GradientMatching(steps=600, schedule="cosine", total_variation=3e-3),
+    "quick": SMOOTH,
+    # The prior is strong at first and weak in the end, so that no one weight has to fit every model and phase.
+    "fast": FAST,
+    "strong": STRONG,
+    # After GradInversion (Yin et al., 2021): statistics of batch normalisation, and restarts that hold together.
+    "bn-prior": replace(FAST, steps=1200, restarts=4, batch_norm=1e-2, consistency=1e-2, energy=1e-4),
+    # Coarse images first.
+    "multi-scale": replace(FAST, steps=600, scales=(4, 2, 1)),
+    # Starts with knowledge.
+    "class-mean": replace(FAST, steps=600, start="class-mean"),
+    "public-image": replace(FAST, steps=600, start="public-image"),
+    "zeros": replace(FAST, steps=600, start="zeros"),
+    # Knows the set of policies, tries their draws and searches for the original image (Kerckhoffs).
+    "policy-aware": replace(FAST, steps=1200, start="zeros", knows_policy=True, prune=(0.05, 0.1, 0.2, 0.3)),
+    "analytic": Analytic(),
 }
+
+STANDARD_VERSION = 1
+"""Raised whenever a member of `standard` changes: results of different versions are not to be compared."""
+
+STANDARD = Ensemble(
+    {
+        "analytic": SINGLE["analytic"],
+        "inverting gradients": replace(STRONG, steps=1200, restarts=2, prune=(0.2,)),
+        "inverting gradients, no prior": replace(
+            STRONG, steps=600, total_variation=1e-4, last_variation=None, restarts=1
+        ),
+        "l2": replace(STRONG, steps=600, distance="l2", restarts=1),
+        "bn-prior": replace(FAST, steps=600, batch_norm=1e-2),
+        "policy-aware": SINGLE["policy-aware"],
+    }
+)
+
+ATTACKS: dict[str, Attack] = {**SINGLE, "standard": STANDARD}
 
 
 def find_attack(name: str) -> Attack:

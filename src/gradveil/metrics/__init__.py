@@ -3,6 +3,7 @@
 from gradveil.metrics.aligned import Alignment, align
 from gradveil.metrics.floor import Floor, choose_floor, make_guesses
 from gradveil.metrics.intervals import Interval, mean_interval
+from gradveil.metrics.matching import assign
 from gradveil.metrics.psnr import psnr
 from gradveil.metrics.ssim import ssim
 
@@ -11,6 +12,7 @@ __all__ = [
     "Floor",
     "Interval",
     "align",
+    "assign",
     "choose_floor",
     "make_guesses",
     "mean_interval",

@@ -1,0 +1,42 @@
+"""One yardstick for the results of different attacks: how well their gradient matches the released one."""
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from gradveil.attacks.distances import cosine
+from gradveil.attacks.observation import Observation
+from gradveil.types import Reconstruction, Task, Update
+
+
+def matching_loss(task: Task, update: Update, fed: Tensor, labels: Tensor) -> float:
+    """Measure 1 − cosine between the released update and that of the images `fed`, B×C×H×W, to the model."""
+    released = {name: tensor[None] for name, tensor in update.tensors.items()}
+    seen = Observation(task.model, task.loss, released, update.local_steps)
+    return float(cosine(seen.candidate(fed[None], labels[None]), released).detach())
+
+
+def judge(task: Task, update: Update, result: Reconstruction) -> float:
+    """Measure a result by the common yardstick; a failed one is infinitely far."""
+    if result.status != "ok":
+        return math.inf
+    loss = matching_loss(task, update, result.images if result.fed is None else result.fed, result.labels)
+    return loss if math.isfinite(loss) else math.inf
+
+
+def best_of(results: Sequence[Reconstruction], losses: Sequence[float]) -> int:
+    """Find the place of the best result: the lowest loss, the first of equals."""
+    return min(range(len(results)), key=lambda place: losses[place])
+
+
+def labels_agree(found: Tensor, true: Tensor) -> float:
+    """Give the share of labels found, whatever their order.
+
+    >>> labels_agree(torch.tensor([1, 1, 2, 5]), torch.tensor([1, 2, 2, 5]))
+    0.75
+    """
+    size = int(max(found.max(), true.max())) + 1
+    counts = [torch.bincount(labels, minlength=size) for labels in (found, true)]
+    return float(torch.minimum(*counts).sum()) / len(true)
