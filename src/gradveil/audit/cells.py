@@ -57,7 +57,8 @@ class Attacked:
 class AttackJob:
     """Let each image's client release its update, and attack these updates.
 
-    `batches` holds one batch for each client, as the model is fed it. The attack itself sees a task and updates.
+    `batches` holds one batch for each client, as the model is fed it. The attack itself sees a task and updates, and of
+    defences and public images only what `known_defences` and `public` tell it.
     """
 
     spec: ModelSpec
@@ -71,13 +72,24 @@ class AttackJob:
     share_labels: bool
     seed: int
     device: str
+    known_defences: tuple[str, ...] = ()
+    public: Batch | None = None
 
     def run(self, report: Report) -> list[Attacked]:
         model = self.spec.build(generator(self.seed, "model"))
         model.load_state_dict(self.weights)
         model.eval().to(self.device)
         updates = [self.release(model, batch, name) for batch, name in zip(self.batches, self.names, strict=True)]
-        task = Task(model, F.cross_entropy, self.spec.shape, self.spec.classes, self.spec.mean, self.spec.std)
+        task = Task(
+            model,
+            F.cross_entropy,
+            self.spec.shape,
+            self.spec.classes,
+            self.spec.mean,
+            self.spec.std,
+            self.known_defences,
+            self.public,
+        )
         sources = [generator(self.seed, "attack", self.attack_name, name, device=self.device) for name in self.names]
         started = time.perf_counter()
         found = self.attack.attack_many(task, updates, sources, report)

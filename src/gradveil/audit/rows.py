@@ -81,11 +81,13 @@ def score_image(arm: str, phase: str, attack: str, truth: Truth, result: Attacke
     if found.status != "ok":
         return Row(arm, phase, attack, truth.image, truth.label, found.status, seconds=result.seconds)
     image = found.images.cpu()
+    # An attacker who tells the original from what was fed is judged by each guess where it belongs.
+    image_fed = image if found.fed is None else found.fed.cpu()
     label = torch.tensor([truth.label])
     fed, original = truth.transformed, truth.original
     guess = floors.aligned.guess(label)
     scores = {
-        "transformed": float(psnr(image, fed)),
+        "transformed": float(psnr(image_fed, fed)),
         "original": float(psnr(image, original)),
         "aligned": float(align(image, original, guess).psnr),
     }
@@ -104,7 +106,7 @@ def score_image(arm: str, phase: str, attack: str, truth: Truth, result: Attacke
         **{f"psnr_{key}": value for key, value in scores.items()},
         **{f"floor_{key}": value for key, value in chance.items()},
         **{f"advantage_{key}": scores[key] - chance[key] for key in scores},
-        ssim_transformed=float(ssim(image, fed)),
+        ssim_transformed=float(ssim(image_fed, fed)),
         ssim_original=float(ssim(image, original)),
         ssim_floor_transformed=float(ssim(floors.transformed_ssim.guess(label), fed)),
         ssim_floor_original=float(ssim(floors.original_ssim.guess(label), original)),
