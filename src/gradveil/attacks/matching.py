@@ -38,7 +38,9 @@ class GradientMatching(Attack):
     one tensor batch, at least the restarts of one target.
 
     The weight of the total variation goes from `total_variation` to `last_variation` (the same, unless given) in equal
-    ratios. `energy`, `consistency` (over restarts) and `batch_norm` are weights of further priors. `scales` gives the
+    ratios. With `relative` the priors are weighed in units that make the slope of the total variation as steep, on
+    average, as that of the distance, run by run and step by step: one weight then means the same for every model and
+    phase. `energy`, `consistency` (over restarts) and `batch_norm` are weights of further priors. `scales` gives the
     resolutions that take turns, coarse first: (2, 1) spends half of the steps at half the resolution. At each share of
     the steps in `prune` the worse half of a target's runs is dropped; a run stops once its distance falls to
     `tolerance` of what it started with. With `optimise_labels` labels are searched for together with the images. With
@@ -65,6 +67,7 @@ class GradientMatching(Attack):
     tolerance: float = 0.0
     optimise_labels: bool = False
     knows_policy: bool = False
+    relative: bool = False
 
     def __post_init__(self) -> None:
         for kind, name, allowed in (

@@ -123,8 +123,14 @@ class Search:
 
     def slope(self, distance: Tensor, step: int) -> Tensor:
         """Differentiate the whole objective; the sum keeps every run's slope its own."""
-        (slope,) = torch.autograd.grad((distance + self.penalty(step)).sum(), self.flat)
-        return slope
+        if not self.attack.relative:
+            (slope,) = torch.autograd.grad((distance + self.penalty(step)).sum(), self.flat)
+            return slope
+        (slope,) = torch.autograd.grad(distance.sum(), self.flat)
+        (prior,) = torch.autograd.grad(self.penalty(step).sum(), self.flat)
+        (smooth,) = torch.autograd.grad(total_variation(self.images()).sum(), self.flat)
+        unit = slope.abs().mean(1, keepdim=True) / smooth.abs().mean(1, keepdim=True).clamp(min=1e-30)
+        return slope + unit * prior
 
     def penalty(self, step: int) -> Tensor:
         """Add up the priors that have any weight."""

@@ -1,0 +1,93 @@
+"""The tables of the attacks' strength, from the journal."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gradveil.experiments.attacks import Cell
+from gradveil.metrics import Interval, mean_interval
+
+Key = tuple[str, str, str, str, str, str]
+COLUMNS = (
+    "data",
+    "model",
+    "phase",
+    "arm",
+    "attack",
+    "n",
+    "PSNR of T(x), dB",
+    "advantage, T(x)",
+    "PSNR of x, dB",
+    "advantage, x",
+    "worst image",
+    "SSIM of T(x)",
+    "seconds an image",
+)
+
+
+@dataclass(frozen=True)
+class Line:
+    """The rows of one attack in one place, and how many images were asked for."""
+
+    key: Key
+    rows: tuple[Mapping[str, Any], ...]
+    asked: int
+
+    def figure(self, name: str) -> Interval | None:
+        values = [row[name] for row in self.rows if row[name] is not None]
+        return mean_interval(values) if values else None
+
+    def texts(self) -> list[str]:
+        """Write the line as the table shows it; images that were not attacked are said so."""
+        failed = sum(row["status"] != "ok" for row in self.rows)
+        count = f"{len(self.rows)}" if len(self.rows) == self.asked else f"{len(self.rows)} of {self.asked}"
+        head = [*self.key[1:], count + (f", {failed} failed" if failed else "")]
+        if len(self.rows) == failed:
+            return [*head, "not run" if not self.rows else "failed", *[""] * (len(COLUMNS) - len(head) - 1)]
+        worst = max(row["advantage_transformed"] for row in self.rows if row["status"] == "ok")
+        return [
+            *head,
+            write(self.figure("psnr_transformed")),
+            write(self.figure("advantage_transformed"), signed=True),
+            write(self.figure("psnr_original")),
+            write(self.figure("advantage_original"), signed=True),
+            f"{worst:+.1f}",
+            write(self.figure("ssim_transformed"), digits=2),
+            f"{sum(row['seconds'] for row in self.rows) / len(self.rows):.1f}",
+        ]
+
+
+def write(figure: Interval | None, signed: bool = False, digits: int = 1) -> str:
+    """Write a mean with half its 95% interval; one value alone has none."""
+    if figure is None:
+        return "–"
+    mean = f"{figure.mean:+.{digits}f}" if signed else f"{figure.mean:.{digits}f}"
+    return mean if figure.high is None else f"{mean} ± {figure.high - figure.mean:.{digits}f}"
+
+
+def key_of(cell: Mapping[str, Any]) -> Key:
+    return cell["part"], cell["data"], cell["model"], cell["phase"], cell["arm"], cell["attack"]
+
+
+def make_lines(cells: Sequence[Cell], entries: Sequence[Mapping[str, Any]]) -> list[Line]:
+    """Gather the rows of the journal under the cells that were asked for, in their order."""
+    asked: dict[Key, int] = defaultdict(int)
+    for cell in cells:
+        asked[key_of(cell.to_record())] += len(cell.images)
+    wanted = [cell.to_record() for cell in cells]
+    rows: dict[Key, list[Mapping[str, Any]]] = defaultdict(list)
+    for entry in entries:
+        if entry["cell"] in wanted:
+            rows[key_of(entry["cell"])] += entry["rows"]
+    return [Line(key, tuple(rows[key]), count) for key, count in asked.items()]
+
+
+def render_markdown(parts: Mapping[str, Sequence[Line]]) -> str:
+    """Write one table for each part."""
+    text = ["# The strength of the attacks", "", "Means ± half the 95% interval over images; T(x) is what was fed.", ""]
+    for part, lines in parts.items():
+        text += [f"## {part}", "", "| " + " | ".join(COLUMNS) + " |", "|" + "---|" * len(COLUMNS)]
+        text += ["| " + " | ".join(line.texts()) + " |" for line in lines]
+        text.append("")
+    return "\n".join(text)
