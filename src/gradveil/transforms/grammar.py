@@ -47,6 +47,8 @@ class Reader:
         if part.text == "none":
             return Policy((), self.catalogue)
         named = re.search("[A-Za-z]", part.text) is not None
+        if named and re.search(r"^\s*[0-9]+\s*-|(^|>)\s*[0-9]+\s*(>|$)", part.text):
+            raise self.error(part, f"mixes indices and names: {FORMS}")
         read: Callable[[Part], int] = self.read_name if named else self.read_index
         steps = [step.strip() for step in part.split(">" if named else "-")]
         indices = tuple(read(step) for step in steps)

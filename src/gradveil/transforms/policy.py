@@ -5,7 +5,7 @@ Drawing parameters is apart from applying them.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from itertools import product
 
 import torch
@@ -124,7 +124,7 @@ class PolicySet(BatchTransform[PolicyDraws]):
         """Name the transforms of every policy; `parse_policy` reads it back."""
         return prefix(self.catalogue) + " + ".join(policy.readable for policy in self.policies)
 
-    @property
+    @cached_property
     def signed(self) -> Tensor:
         """Tell which steps of which member draw a sign, bool members×steps."""
         rows = [[transform.draws_sign for transform in policy.transforms] for policy in self.policies]

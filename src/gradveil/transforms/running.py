@@ -16,7 +16,9 @@ Step = tuple[Operation, Tensor]
 
 def run(steps: Sequence[Step], images: Tensor) -> Tensor:
     """Apply operations in order, each with its magnitudes, to uint8 images N×C×H×W."""
-    size = max(1, CHUNK // max(1, images[:1].numel()))
+    if len(images) == 0:
+        return images.clone()
+    size = max(1, CHUNK // images[0].numel())
     done = torch.empty_like(images, memory_format=torch.contiguous_format)
     groups = group(steps)
     if groups is None:
