@@ -1,6 +1,7 @@
 import contextlib
 import os
 import pickle
+import resource
 import warnings
 from pathlib import Path
 from typing import Any
@@ -114,6 +115,13 @@ def test_labels_are_whole_numbers(value: object) -> None:
 def test_class_names_are_texts(value: object) -> None:
     with pytest.raises(DataError, match="class names"):
         pickles.names(value, "here")
+
+
+def test_a_few_bytes_do_not_fill_the_memory() -> None:
+    limit = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss + 200_000
+    with pytest.raises(DataError):
+        pickles.read_record(b"\x80\x02Nr\xff\xff\xff\x07.", "here")  # remember None as number 134,217,727
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < limit
 
 
 def test_a_pickle_of_something_else_is_refused() -> None:

@@ -46,8 +46,12 @@ ADMITTED: dict[tuple[str, str], Any] = {
 
 
 @final
-class PlainUnpickler(pickle.Unpickler):
-    """Refuses every name but those of the stand-ins."""
+class PlainUnpickler(pickle._Unpickler):
+    """Refuses every name but those of the stand-ins.
+
+    Written in Python, because the one in C fills gigabytes of memory on a pickle of nine bytes that says it will
+    remember that many objects.
+    """
 
     def find_class(self, module_name: str, global_name: str, /) -> Any:
         if (module_name, global_name) not in ADMITTED:
