@@ -7,11 +7,12 @@ import multiprocessing
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from functools import partial
 from multiprocessing.queues import Queue
-from typing import Protocol, TypeVar
+from typing import Protocol, Self, TypeVar
 
 import torch
 
@@ -19,6 +20,7 @@ from gradveil.errors import GradveilError, SettingsError
 
 Result = TypeVar("Result", covariant=True)
 Report = Callable[[int, int], None]
+Event = tuple[int, int, int]
 OnProgress = Callable[[int, int, int], None]
 """Called with the job's position, the steps it has done and the steps it will do."""
 
@@ -31,47 +33,63 @@ class Job(Protocol[Result]):
     def run(self, report: Report) -> Result: ...
 
 
-def run_jobs(
-    jobs: Sequence[Job[Result]], workers: int, threads: int = 1, on_progress: OnProgress | None = None
-) -> list[Result]:
-    """Run every job with `threads` threads each; results come in the order of the jobs."""
-    if workers < 1:
-        raise SettingsError(f"{workers} workers: give 1 or more")
-    notify = on_progress or (lambda *_: None)
-    if workers == 1 or len(jobs) <= 1:
-        with threads_of_torch(threads):
-            return [job.run(throttled(lambda d, t, p=position: notify(p, d, t))) for position, job in enumerate(jobs)]  # type: ignore[misc]
-    return run_in_processes(jobs, min(workers, len(jobs)), threads, notify)
+class Workers:
+    """Up to `count` processes, kept for several rounds of jobs; a count of one works in this process."""
+
+    def __init__(self, count: int, threads: int = 1) -> None:
+        if count < 1:
+            raise SettingsError(f"{count} workers: give 1 or more")
+        self.count, self.threads = count, threads
+        # spawn, because a fork of a process that has run torch's threads can hang.
+        self.context = multiprocessing.get_context("spawn")
+        self.events: Queue[Event | None] = self.context.Queue()
+        self.pool: ProcessPoolExecutor | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.pool is not None:
+            self.pool.shutdown(cancel_futures=True)
+        self.events.close()
+
+    def run(self, jobs: Sequence[Job[Result]], on_progress: OnProgress | None = None) -> list[Result]:
+        """Run every job; results come in the order of the jobs."""
+        notify = on_progress or (lambda *_: None)
+        if self.count == 1 or len(jobs) <= 1:
+            with threads_of_torch(self.threads):
+                return [job.run(throttled(partial(notify, position))) for position, job in enumerate(jobs)]
+        if self.pool is None:
+            self.pool = ProcessPoolExecutor(self.count, self.context, prepare_worker, (self.threads, self.events))
+        with listening(self.events, notify):
+            try:
+                futures = [self.pool.submit(run_job, position, job) for position, job in enumerate(jobs)]
+                return [future.result() for future in futures]
+            except BrokenProcessPool as error:
+                raise GradveilError("a worker process died, perhaps for want of memory: try --workers 1") from error
 
 
-def run_in_processes(jobs: Sequence[Job[Result]], workers: int, threads: int, notify: OnProgress) -> list[Result]:
-    # spawn, because a fork of a process that has run torch's threads can hang.
-    context = multiprocessing.get_context("spawn")
-    queue: Queue[tuple[int, int, int] | None] = context.Queue()
-    listener = threading.Thread(target=listen, args=(queue, notify), daemon=True)
+@contextmanager
+def listening(events: "Queue[Event | None]", notify: OnProgress) -> Iterator[None]:
+    """Pass on what the processes report while the block runs."""
+
+    def listen() -> None:
+        while (event := events.get()) is not None:
+            notify(*event)
+
+    listener = threading.Thread(target=listen, daemon=True)
     listener.start()
-    pool = ProcessPoolExecutor(workers, context, prepare_worker, (threads, queue))
     try:
-        futures: list[Future[Result]] = [pool.submit(run_job, position, job) for position, job in enumerate(jobs)]
-        return [future.result() for future in futures]
-    except BrokenProcessPool as error:
-        raise GradveilError("a worker process died, perhaps for want of memory: try --workers 1") from error
+        yield
     finally:
-        pool.shutdown(cancel_futures=True)
-        queue.put(None)
+        events.put(None)
         listener.join()
-        queue.close()
 
 
-def listen(queue: "Queue[tuple[int, int, int] | None]", notify: OnProgress) -> None:
-    while (event := queue.get()) is not None:
-        notify(*event)
+_events: "Queue[Event | None] | None" = None
 
 
-_events: "Queue[tuple[int, int, int] | None] | None" = None
-
-
-def prepare_worker(threads: int, queue: "Queue[tuple[int, int, int] | None]") -> None:
+def prepare_worker(threads: int, queue: "Queue[Event | None]") -> None:
     """Set up a fresh process: a queue can only be handed over at its start."""
     global _events
     torch.set_num_threads(threads)

@@ -21,8 +21,9 @@ from gradveil.models import ModelSpec
 from gradveil.rng import generator
 from gradveil.training import TrainingResult
 from gradveil.training.checkpoint import Weights
+from gradveil.training.phases import phase_steps
 from gradveil.types import Batch, to_pixels
-from gradveil.workers import run_jobs
+from gradveil.workers import Workers
 
 OnProgress = Callable[[str, float], None]
 """Called with the stage and the share of it that is done."""
@@ -75,27 +76,33 @@ def run_audit(
     """Train under every arm, attack what its clients release, and score it."""
     if settings.images > len(data.test):
         raise SettingsError(f"{settings.images} images of {len(data.test)} test images: ask for fewer")
-    run = AuditRun(settings, data, workers, device, progress or (lambda *_: None))
-    trained = run.train()
-    floors = make_floors(
-        data,
-        run.arms,
-        settings.floor_images,
-        settings.labels == "known",
-        settings.seed,
-        lambda share: run.progress("chance floors", share),
-    )
-    return run.attack(trained, floors)
+    with Workers(workers, settings.threads) as pool:
+        run = AuditRun(settings, data, pool, device, progress or (lambda *_: None))
+        trained = run.train()
+        floors = make_floors(
+            data,
+            run.arms,
+            settings.floor_images,
+            settings.labels == "known",
+            settings.seed,
+            lambda share: run.progress("chance floors", share),
+        )
+        return run.attack(trained, floors)
 
 
 class AuditRun:
     """One audit under way."""
 
-    def __init__(self, settings: AuditSettings, data: DataSet, workers: int, device: str, progress: OnProgress) -> None:
+    def __init__(
+        self, settings: AuditSettings, data: DataSet, workers: Workers, device: str, progress: OnProgress
+    ) -> None:
         self.settings, self.data = settings, data
         self.workers, self.device, self.progress = workers, device, progress
         self.spec = ModelSpec(settings.model, data.shape, data.classes, data.mean, data.std)
         self.model = self.spec.build(generator(settings.seed, "model"))
+        batch_size = min(settings.training.batch_size, len(data.train))
+        # A phase after the end is refused here, before anything is trained.
+        phase_steps(settings.phases, len(data.train) // batch_size, settings.training.epochs)
         self.arms = [parse_arm(arm) for arm in settings.arms]
         self.attacks = {name: with_steps(find_attack(name), settings.steps) for name in settings.attacks}
         order = torch.randperm(len(data.test), generator=generator(settings.seed, "attacked images"))
@@ -117,7 +124,7 @@ class AuditRun:
             )
             for arm in self.arms
         ]
-        results = run_jobs(jobs, self.workers, self.settings.threads, self.watch("training", len(jobs)))
+        results = self.workers.run(jobs, self.watch("training", len(jobs)))
         return {arm.name: result for arm, result in zip(self.arms, results, strict=True)}
 
     def attack(self, trained: dict[str, TrainingResult], floors: dict[str, Floors]) -> AuditReport:
@@ -131,7 +138,7 @@ class AuditRun:
             for arm, phase, name in cells
             for group in grouped(truths[arm.name], self.settings.group)
         ]
-        results = iter(run_jobs(jobs, self.workers, self.settings.threads, self.watch("attacking", len(jobs))))
+        results = iter(self.workers.run(jobs, self.watch("attacking", len(jobs))))
         rows: list[Row] = []
         pictures: list[Picture] = []
         for arm, phase, name in cells:

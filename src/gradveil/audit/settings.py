@@ -7,6 +7,7 @@ from typing import Any, Literal
 from gradveil.attacks import find_attack
 from gradveil.defences import parse_arm
 from gradveil.errors import SettingsError, UnknownNameError
+from gradveil.rng import derive
 from gradveil.training import FAST, TrainingSettings, parse_phase
 
 Labels = Literal["known", "hidden"]
@@ -42,6 +43,7 @@ class AuditSettings:
             values = getattr(self, name)
             if not values or len(set(values)) < len(values):
                 raise SettingsError(f"{name} are {', '.join(values) or 'empty'}: name at least one, each once")
+        derive(self.seed)
         for arm in self.arms:
             parse_arm(arm)
         for phase in self.phases:

@@ -121,17 +121,15 @@ def explain(summary: Summary, control: Summary | None) -> str:
     """Put one finding into a sentence; `control` is the same phase and attack without any defence."""
     if summary.advantage is None:
         return "The attack failed on every image, which says nothing about privacy."
-    size = f"{summary.advantage.mean:+.1f} dB over chance"
+    fed, aligned = (summary.figures[f"advantage_{target}"].mean for target in ("transformed", "aligned"))
+    size = f"on average {fed:+.1f} dB over chance for the picture that was fed, {aligned:+.1f} dB for the original"
     tail = f" {summary.failed} of {summary.images} attacks failed and are not counted." if summary.failed else ""
     if summary.finding == "leak":
-        return f"Images leak: {size} on average.{tail}"
+        return f"Images leak: {size}.{tail}"
     if summary.finding == "leak on some images":
-        return (
-            f"Some images leak: image {summary.worst} by {summary.worst_advantage:+.1f} dB, "
-            f"though the mean is {size}.{tail}"
-        )
+        return f"Some images leak, image {summary.worst} by {summary.worst_advantage:+.1f} dB; {size}.{tail}"
     if summary.finding == "undecided":
-        return f"Too few images to tell: {size}, and its interval reaches both sides of {MARGIN:g} dB.{tail}"
+        return f"Too few images to tell: {size}, and the interval reaches beyond {MARGIN:g} dB.{tail}"
     if control is None or control.finding != "leak":
-        return f"This attack found no leak ({size}), but it has not shown that it works here without a defence either."
+        return f"No leak found ({size}), but this attack has not shown that it works here without a defence either."
     return f"This attack found no leak ({size}). A stronger attack may."

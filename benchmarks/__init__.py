@@ -1,0 +1,1 @@
+"""What is timed, always beside a plain baseline in the same run."""
