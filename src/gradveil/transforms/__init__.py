@@ -5,6 +5,7 @@ from gradveil.transforms.base import BatchTransform
 from gradveil.transforms.catalogue import CATALOGUE, CATALOGUES, OPERATIONS, Catalogue, Operation, Transform
 from gradveil.transforms.dataset import PolicyDataset
 from gradveil.transforms.grammar import from_record, parse_policy
+from gradveil.transforms.offline import transform_array, transform_arrays
 from gradveil.transforms.parameters import CropFlipDraws, PolicyDraws
 from gradveil.transforms.policy import Policy, PolicySet, Shared, share_transforms
 
@@ -26,4 +27,6 @@ __all__ = [
     "from_record",
     "parse_policy",
     "share_transforms",
+    "transform_array",
+    "transform_arrays",
 ]
