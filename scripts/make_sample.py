@@ -41,7 +41,7 @@ def choose(labels: np.ndarray, count: int, generator: np.random.Generator) -> np
 def main() -> None:
     folder = Path(sys.argv[1])
     generator = np.random.default_rng(SEED)
-    arrays = {}
+    arrays: dict[str, np.ndarray] = {}
     for split, count in COUNTS.items():
         labels = read_idx(folder / f"{OFFICIAL[split]}-labels-idx1-ubyte.gz")
         images = read_idx(folder / f"{OFFICIAL[split]}-images-idx3-ubyte.gz")

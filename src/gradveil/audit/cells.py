@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from gradveil.attacks import Attack
+from gradveil.attacks.preflight import preflight
 from gradveil.client import local_update
 from gradveil.data import DataSet
 from gradveil.defences import Arm, Defence, defend_batch, defend_release
@@ -47,10 +48,11 @@ class TrainJob:
 
 @dataclass(frozen=True, eq=False)
 class Attacked:
-    """What one attack made of one image."""
+    """What one attack made of one image, and what the check before it noticed."""
 
     reconstruction: Reconstruction
     seconds: float
+    notices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,14 +97,25 @@ class AttackJob:
         found = self.attack.attack_many(task, updates, sources, report)
         # Images of a group are attacked together: each is charged its share.
         seconds = (time.perf_counter() - started) / len(found)
-        return [Attacked(result, seconds) for result in found]
+        notices = self.check(task, updates[0])
+        return [Attacked(result, seconds, notices) for result in found]
+
+    def check(self, task: Task, update: Update) -> tuple[str, ...]:
+        """Make sure of the attacker's own gradient, on the first image; a defence at release changes it on purpose."""
+        found = preflight(task, to_device(self.batches[0], self.device), update)
+        changed = any(type(defence).release is not Defence.release for defence in self.arm.defences)
+        return () if changed else found.notices
 
     def release(self, model: nn.Module, batch: Batch, name: int) -> Update:
         """Compute exactly what leaves this client."""
-        batch = Batch(batch.images.to(self.device), batch.labels.to(self.device))
-        update = local_update(model, F.cross_entropy, batch, share_labels=self.share_labels)
+        fed = to_device(batch, self.device)
+        update = local_update(model, F.cross_entropy, fed, share_labels=self.share_labels)
         source = generator(self.seed, "release", self.arm.name, self.phase, name, device=self.device)
         return defend_release(self.arm.defences, update, source)
+
+
+def to_device(batch: Batch, device: str) -> Batch:
+    return Batch(batch.images.to(device), batch.labels.to(device))
 
 
 def feed(images: Tensor, labels: Tensor, defences: Sequence[Defence], seed: int, arm: str, name: int) -> Batch:

@@ -33,8 +33,7 @@ def make_floors(
     data: DataSet, arms: Sequence[Arm], count: int, labels_known: bool, seed: int, progress: Callable[[float], None]
 ) -> dict[str, Floors]:
     """Choose the floors of every arm from `count` training images; those of the original are common to all arms."""
-    order = torch.randperm(len(data.train), generator=generator(seed, "floor", "images"))
-    images = data.train.take(order[:count])
+    images = choose_public(data, count, seed)
     judged = images.take(torch.arange(min(JUDGED, len(images))))
     raw = make_guesses(defended(images, (), 1, seed, "raw"), data.classes, labels_known)
     plain = to_pixels(judged.images)
@@ -56,6 +55,12 @@ def make_floors(
         )
         progress((position + 1) / len(arms))
     return floors
+
+
+def choose_public(data: DataSet, count: int, seed: int) -> ImageSet:
+    """Choose the training images that stand for what anyone can have."""
+    order = torch.randperm(len(data.train), generator=generator(seed, "floor", "images"))
+    return data.train.take(order[:count])
 
 
 def defended(

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from gradveil.attacks import Attack, GradientMatching, find_attack
 from gradveil.audit.cells import Attacked, AttackJob, TrainJob, feed
-from gradveil.audit.floors import Floors, make_floors
+from gradveil.audit.floors import Floors, choose_public, make_floors
 from gradveil.audit.rows import Row, Truth, score_cell
 from gradveil.audit.settings import AuditSettings
 from gradveil.audit.summary import Summary, headline, summarise
@@ -25,6 +25,7 @@ from gradveil.training.phases import phase_steps
 from gradveil.types import Batch, to_pixels
 from gradveil.workers import Workers
 
+PUBLIC = 500
 OnProgress = Callable[[str, float], None]
 """Called with the stage and the share of it that is done."""
 
@@ -50,6 +51,7 @@ class AuditReport:
     class_names: tuple[str, ...]
     needs: dict[str, tuple[str, ...]]
     parameters: int
+    notices: tuple[str, ...]
     pictures: tuple[Picture, ...]
 
     def to_figures(self) -> dict[str, Any]:
@@ -60,6 +62,7 @@ class AuditReport:
             "floors": self.floors,
             "test_accuracy": self.accuracies,
             "model_parameters": self.parameters,
+            "notices": list(self.notices),
             "attacker_needs": {name: list(needs) for name, needs in self.needs.items()},
             "rows": [row.to_record() for row in self.rows],
         }
@@ -105,6 +108,8 @@ class AuditRun:
         phase_steps(settings.phases, len(data.train) // batch_size, settings.training.epochs)
         self.arms = [parse_arm(arm) for arm in settings.arms]
         self.attacks = {name: with_steps(find_attack(name), settings.steps) for name in settings.attacks}
+        public = choose_public(data, min(PUBLIC, settings.floor_images), settings.seed)
+        self.public = Batch(public.images, public.labels)
         order = torch.randperm(len(data.test), generator=generator(settings.seed, "attacked images"))
         self.chosen = sorted(order[: settings.images].tolist())
 
@@ -141,16 +146,19 @@ class AuditRun:
         results = iter(self.workers.run(jobs, self.watch("attacking", len(jobs))))
         rows: list[Row] = []
         pictures: list[Picture] = []
+        notices: dict[str, None] = {}
         for arm, phase, name in cells:
             attacked = [one for _ in grouped(truths[arm.name], self.settings.group) for one in next(results)]
             rows += score_cell(arm.name, phase, name, truths[arm.name], attacked, floors[arm.name])
+            notices |= dict.fromkeys(notice for one in attacked for notice in one.notices)
             pictures += [show(truth, one) for truth, one in zip(truths[arm.name], attacked, strict=True)]
-        return self.report(rows, pictures, trained, floors)
+        return self.report(rows, pictures, tuple(notices), trained, floors)
 
     def report(
         self,
         rows: list[Row],
         pictures: list[Picture],
+        notices: tuple[str, ...],
         trained: dict[str, TrainingResult],
         floors: dict[str, Floors],
     ) -> AuditReport:
@@ -163,6 +171,7 @@ class AuditRun:
             self.data.class_names,
             {name: attack.needs for name, attack in self.attacks.items()},
             sum(parameter.numel() for parameter in self.model.parameters()),
+            notices,
             tuple(pictures),
         )
 
@@ -188,6 +197,8 @@ class AuditRun:
             self.settings.labels == "known",
             self.settings.seed,
             self.device,
+            tuple(map(str, arm.defences)) if self.settings.knows_defence else (),
+            self.public,
         )
 
     def weights(self, trained: dict[str, TrainingResult], arm: Arm, phase: str) -> Weights:

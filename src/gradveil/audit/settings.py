@@ -20,8 +20,9 @@ class AuditSettings:
     """Everything that decides the figures of an audit.
 
     `images` images of the test split are attacked, each from the gradient it alone gives. `labels` says whether the
-    attacker is told their labels. `group` images are attacked as one job. The chance floor is made of `floor_images`
-    training images. `steps`, if given, replaces the number of steps of every attack.
+    attacker is told their labels, `knows_defence` whether it is told the arm's defences (never their draws). `group`
+    images are attacked as one job. The chance floor is made of `floor_images` training images, and an attack that
+    starts from public images gets the first 500 of them. `steps`, if given, replaces every attack's own number.
     """
 
     data: str = "fashion-mnist-sample"
@@ -31,6 +32,7 @@ class AuditSettings:
     attacks: tuple[str, ...] = ("quick",)
     images: int = 8
     labels: Labels = "known"
+    knows_defence: bool = False
     steps: int | None = None
     training: TrainingSettings = field(default=BRIEF)
     floor_images: int = 2000

@@ -33,6 +33,9 @@ Phases = Annotated[
 Attacks = Annotated[list[str] | None, typer.Option("--attack", help="Attack by name. Repeat for more attacks.")]
 Images = Annotated[int, typer.Option("--images", help="How many test images to attack.")]
 Labels = Annotated[str, typer.Option("--labels", help="known: the attacker is told the labels; hidden: it is not.")]
+KnowsDefence = Annotated[
+    bool, typer.Option("--knows-defence", help="Tell the attacker the arm's defences, though never their draws.")
+]
 Steps = Annotated[int | None, typer.Option("--steps", help="Steps of the attack instead of its own number.")]
 Epochs = Annotated[int, typer.Option("--epochs", help="Epochs of the training before the later phases.")]
 Workers = Annotated[int, typer.Option("--workers", help="Processes to use; the figures do not depend on it.")]
@@ -47,6 +50,7 @@ def audit(
     attack: Attacks = None,
     images: Images = DEFAULTS.images,
     labels: Labels = DEFAULTS.labels,
+    knows_defence: KnowsDefence = False,
     steps: Steps = None,
     epochs: Epochs = BRIEF.epochs,
     workers: Workers = min(os.cpu_count() or 1, 8),
@@ -66,6 +70,7 @@ def audit(
         attacks=tuple(attack or DEFAULTS.attacks),
         images=images,
         labels=labels,  # type: ignore[arg-type]
+        knows_defence=knows_defence,
         steps=steps,
         training=replace(BRIEF, epochs=epochs),
         seed=seed,
