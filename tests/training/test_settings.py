@@ -13,9 +13,13 @@ from gradveil.training import FAST, PAPER, RECIPES, TrainingSettings
 def test_the_paper_recipe_is_the_published_one() -> None:
     assert (PAPER.learning_rate, PAPER.momentum, PAPER.weight_decay, PAPER.batch_size) == (0.1, 0.9, 5e-4, 128)
     assert PAPER.label_smoothing == 0
-    assert [PAPER.rate(step, 800) for step in (0, 299, 300, 499, 500, 699, 700, 799)] == pytest.approx(
+    assert [PAPER.rate(step, 800) for step in (15, 299, 300, 499, 500, 699, 700, 799)] == pytest.approx(
         [0.1, 0.1, 0.01, 0.01, 0.001, 0.001, 0.0001, 0.0001]
     )
+
+
+def test_the_paper_recipe_rises_first() -> None:
+    assert [PAPER.rate(step, 200) for step in (0, 1, 2, 3, 4)] == pytest.approx([0.025, 0.05, 0.075, 0.1, 0.1])
 
 
 def test_the_fast_recipe_rises_and_falls() -> None:
