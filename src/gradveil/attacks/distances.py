@@ -44,4 +44,9 @@ def similarities(candidate: Gradients, released: Gradients) -> Gradients:
     }
 
 
-DISTANCES: dict[str, Distance] = {"cosine": cosine, "l2": squares, "l1": absolutes}
+def layerwise(candidate: Gradients, released: Gradients) -> Tensor:
+    """1 − cosine, averaged over parameters: each counts the same, however large its gradient."""
+    return 1 - torch.stack(list(similarities(candidate, released).values())).mean(0)
+
+
+DISTANCES: dict[str, Distance] = {"cosine": cosine, "layerwise": layerwise, "l2": squares, "l1": absolutes}

@@ -39,6 +39,11 @@ def public_image(task: Task, labels: Tensor, generator: torch.Generator) -> Tens
     return public[torch.stack(picks)].clone()
 
 
+def best_guess(task: Task, labels: Tensor, generator: torch.Generator) -> Tensor:
+    """Begin at the mean of the class if there are public images, at the mean colour otherwise."""
+    return (zeros if task.public is None else class_mean)(task, labels, generator)
+
+
 def of_class(task: Task, label: Tensor) -> Tensor:
     rows = (knowledge(task).labels == label).nonzero().flatten()
     return rows if len(rows) else torch.arange(len(knowledge(task)))
@@ -56,5 +61,11 @@ def knowledge(task: Task) -> Batch:
     return task.public
 
 
-STARTS: dict[str, Start] = {"normal": normal, "zeros": zeros, "class-mean": class_mean, "public-image": public_image}
+STARTS: dict[str, Start] = {
+    "normal": normal,
+    "zeros": zeros,
+    "class-mean": class_mean,
+    "public-image": public_image,
+    "best-guess": best_guess,
+}
 KNOWING = ("class-mean", "public-image")

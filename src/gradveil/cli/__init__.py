@@ -6,12 +6,13 @@ from typing import Annotated
 import typer
 
 from gradveil import __version__
-from gradveil.cli import audit, data, reproduce, train, transforms
+from gradveil.cli import attack, audit, data, reproduce, train, transforms
 from gradveil.errors import GradveilError
 
 app = typer.Typer(
     no_args_is_help=True, pretty_exceptions_enable=False, context_settings={"help_option_names": ["-h", "--help"]}
 )
+app.command("attack")(attack.attack_images)
 app.command("audit")(audit.audit)
 app.add_typer(data.app, name="data")
 app.add_typer(reproduce.app, name="reproduce")
