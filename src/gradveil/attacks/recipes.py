@@ -9,8 +9,17 @@ from gradveil.attacks.matching import GradientMatching
 from gradveil.errors import UnknownNameError
 
 SMOOTH = GradientMatching(steps=600, schedule="cosine", total_variation=3e-3)
-FAST = replace(SMOOTH, steps=240, total_variation=1e-1, last_variation=1e-3)
-STRONG = replace(FAST, steps=2400, restarts=4, prune=(0.1, 0.2), last_variation=1e-4)
+# The prior is weighed against the slope of the distance, so that one weight fits every model and phase.
+FAST = GradientMatching(
+    steps=240, schedule="cosine", start="zeros", total_variation=1.0, last_variation=0.3, relative=True
+)
+# The sum of absolute differences is the sharper measure where a network is untrained, and fails where it is trained.
+STRONG = Ensemble(
+    {
+        "cosine": replace(FAST, steps=1600, restarts=2, prune=(0.2,)),
+        "l1": replace(FAST, steps=800, distance="l1"),
+    }
+)
 SINGLE: dict[str, Attack] = {
     # The six of Gao et al. (2021), with their settings; adam-cosine is Inverting Gradients (Geiping et al., 2020).
     "adam-cosine": GradientMatching(),
@@ -46,7 +55,6 @@ SINGLE: dict[str, Attack] = {
     ),
     # Inverting Gradients with fewer steps, a smooth schedule and a stronger prior.
     "quick": SMOOTH,
-    # The prior is strong at first and weak in the end, so that no one weight has to fit every model and phase.
     "fast": FAST,
     "strong": STRONG,
     # After GradInversion (Yin et al., 2021): statistics of batch normalisation, and restarts that hold together.
@@ -56,9 +64,9 @@ SINGLE: dict[str, Attack] = {
     # Starts with knowledge.
     "class-mean": replace(FAST, steps=600, start="class-mean"),
     "public-image": replace(FAST, steps=600, start="public-image"),
-    "zeros": replace(FAST, steps=600, start="zeros"),
+    "noise": replace(FAST, steps=600, start="normal"),
     # Knows the set of policies, tries their draws and searches for the original image (Kerckhoffs).
-    "policy-aware": replace(FAST, steps=1200, start="zeros", knows_policy=True, prune=(0.05, 0.1, 0.2, 0.3)),
+    "policy-aware": replace(FAST, steps=1200, start="best-guess", knows_policy=True, prune=(0.05, 0.1, 0.2, 0.3)),
     "analytic": Analytic(),
 }
 
@@ -68,12 +76,10 @@ STANDARD_VERSION = 1
 STANDARD = Ensemble(
     {
         "analytic": SINGLE["analytic"],
-        "inverting gradients": replace(STRONG, steps=1200, restarts=2, prune=(0.2,)),
-        "inverting gradients, no prior": replace(
-            STRONG, steps=600, total_variation=1e-4, last_variation=None, restarts=1
-        ),
-        "l2": replace(STRONG, steps=600, distance="l2", restarts=1),
-        "bn-prior": replace(FAST, steps=600, batch_norm=1e-2),
+        "inverting gradients": STRONG.members["cosine"],
+        "l1": STRONG.members["l1"],
+        "l2": replace(FAST, steps=800, distance="l2"),
+        "bn-prior": replace(FAST, steps=800, batch_norm=1e-2),
         "policy-aware": SINGLE["policy-aware"],
     }
 )

@@ -31,7 +31,7 @@ EARLY = "step-10"
 PHASES = ("init", EARLY, "final")
 PUBLISHED = ("lbfgs-l2", "adam-cosine", "lbfgs-cosine", "adam-l1", "adam-l2", "sgd-cosine")
 BEST = ("fast", "strong", "adam-cosine")
-REST = ("adam-l1", "adam-l2", "sgd-cosine", "dlg", "multi-scale", "class-mean", "zeros", "bn-prior", "standard")
+REST = ("adam-l1", "adam-l2", "sgd-cosine", "dlg", "multi-scale", "class-mean", "noise", "bn-prior", "standard")
 POLICIES = ("3-1-7", "43-18-18", "3-1-7+43-18-18")
 FLOOR_IMAGES = 2000
 PUBLIC_IMAGES = 500
@@ -87,7 +87,7 @@ def equal_budget(evaluations: int = 400) -> Iterator[Cell]:
                         yield Cell("budget", data, model, phase, "none", attack, images, evaluations)
 
 
-def policy_aware(model: str = "convnet-16") -> Iterator[Cell]:
+def policy_aware(model: str = "lenet-relu") -> Iterator[Cell]:
     """Someone who knows the policies beside someone who does not, at the same cost."""
     for images in groups(12):
         for phase in ("init", "final"):
