@@ -66,7 +66,8 @@ def show(
     if sheet is not None:
         draw_sheet(sheet, chosen, policies, data_set, images, seed)
     if as_json:
-        settings = {"catalogue": chosen.name, "policy": policies and str(policies), "seed": seed}
+        named = chosen if policies is None else policies.catalogue
+        settings = {"catalogue": named.name, "policy": policies and str(policies), "seed": seed}
         print_json(record("transforms", settings, figures(chosen, policies)))
         return
     console = make_console(quiet, as_json)
@@ -176,8 +177,8 @@ def apply(
     write_file(place, to_json(done))
     if as_json:
         print_json(done)
-    counted = ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
-    console.print(f"{policies}: {counted}, in {target}", soft_wrap=True, markup=False)
+    left_out = f"; files that are no images, left out: {counts['other_files']:,}" if counts.get("other_files") else ""
+    console.print(f"{policies}: {counts['images']:,} images in {target}{left_out}", soft_wrap=True, markup=False)
 
 
 def apply_to_folder(
@@ -197,7 +198,7 @@ def apply_to_folder(
             name = path.relative_to(source).as_posix()
             write_image(targets[path], transform_image(image, path, policies, seed, name))
             progress("transforming images", number, len(pictures))
-    return {"images": len(pictures), "other files left out": len(files) - len(pictures)}
+    return {"images": len(pictures), "other_files": len(files) - len(pictures)}
 
 
 def plan_targets(source: Path, target: Path, pictures: list[Path]) -> dict[Path, Path]:

@@ -18,7 +18,7 @@ from gradveil.transforms.grouping import by_magnitude
 from gradveil.transforms.point import to_bytes
 
 KEPT = 64  # tables of that many sizes and magnitudes are kept
-CHUNK = 2**16  # values at a time in double precision, so that they stay in the inner cache
+CHUNK = 2**17  # values at a time in double precision, so that they stay in the inner cache
 
 
 def translate_x(images: Tensor, magnitudes: Tensor) -> Tensor:
@@ -82,19 +82,23 @@ def shear_y(images: Tensor, magnitudes: Tensor) -> Tensor:
 
 def shear(vertical: bool, magnitude: float, images: Tensor) -> Tensor:
     plan = shearing(images.shape[2], images.shape[3], magnitude, vertical).to(images.device)
-    size = max(1, CHUNK // images[0].numel())
-    return torch.cat([shear_part(plan, part) for part in torch.split(images, size)])
+    parts = torch.split(images, max(1, CHUNK // images[0].numel()))
+    # Two buffers for all parts: allocating them anew would cost as much as the arithmetic.
+    buffers = torch.empty(2, *parts[0].shape[:2], len(plan.fractions), dtype=torch.float64, device=images.device)
+    return torch.cat([shear_part(plan, part, buffers[:, : len(part)]) for part in parts])
 
 
-def shear_part(plan: "Shearing", images: Tensor) -> Tensor:
+def shear_part(plan: "Shearing", images: Tensor, buffers: Tensor) -> Tensor:
     first, second, third, fourth = plan.taps(images.to(torch.int16))
     # The coefficients are whole numbers and computed as such; from there on, Pillow's order of operations.
     left = first - second
     p4 = (fourth - third).sub_(left)
-    done = p4.double().mul_(plan.fractions)
-    for coefficient in (left - p4, third - first):
-        done.add_(coefficient.double()).mul_(plan.fractions)
-    return plan.crop(to_bytes(done.add_(second.double())).bitwise_and_(plan.inside), images.shape)
+    done, spare = buffers
+    done.copy_(p4).mul_(plan.fractions)
+    for coefficient in (left.sub_(p4), third - first):
+        done.add_(spare.copy_(coefficient)).mul_(plan.fractions)
+    done.add_(spare.copy_(second))
+    return plan.crop(to_bytes(done).bitwise_and_(plan.inside), images.shape)
 
 
 @dataclass(frozen=True, eq=False)

@@ -81,14 +81,16 @@ def autocontrast_table(histograms: Tensor) -> Tensor:
 def equalize_table(histograms: Tensor) -> Tensor:
     """Give the table that spreads the values of each channel evenly, uint8 N×C×256."""
     counts = histograms.to(torch.int32)
-    ramp = torch.arange(VALUES, dtype=torch.int32, device=counts.device)
-    brightest = counts.clamp(max=1).mul_(ramp).amax(2, keepdim=True)
-    total = counts.sum(2, keepdim=True)
-    step = (total - counts.gather(2, brightest.long())) // 255
-    below = counts.cumsum(2, dtype=torch.int32).sub_(counts).add_(step // 2)
-    exact = torch.float32 if int(total.max()) < 2**22 else torch.float64
-    table = to_bytes(below.to(exact).div_(step.clamp(min=1)).clamp_(max=VALUES - 1))
-    table[(step == 0).squeeze(2)] = ramp.to(torch.uint8)
+    up_to = counts.cumsum(2, dtype=torch.int32)
+    total = up_to[..., -1:].contiguous()
+    brightest = torch.searchsorted(up_to, total)
+    step = (total - counts.gather(2, brightest)) // 255
+    below = up_to.sub_(counts).add_(step // 2)
+    exact = torch.float32 if int(total[0, 0]) < 2**22 else torch.float64
+    table = below.to(exact).div_(step.clamp(min=1)).clamp_(max=VALUES - 1).to(torch.int16).to(torch.uint8)
+    unchanged = (step == 0).squeeze(2)
+    if unchanged.any():
+        table[unchanged] = torch.arange(VALUES, dtype=torch.uint8, device=table.device)
     return table
 
 
@@ -96,7 +98,7 @@ def count_values(images: Tensor) -> Tensor:
     """Count how often each value occurs in each channel, int64 N×C×256."""
     rows = images.flatten(0, 1).flatten(1)
     counts = [count_rows(part) for part in torch.split(rows, CHANNELS_PER_COUNT)]
-    return torch.cat(counts).view(*images.shape[:2], VALUES)
+    return (counts[0] if len(counts) == 1 else torch.cat(counts)).view(*images.shape[:2], VALUES)
 
 
 def count_rows(rows: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ from torch import Tensor
 from gradveil.transforms.catalogue import Operation
 from gradveil.transforms.point import count_values, look_up
 
-CHUNK = 2**18  # values at a time
+CHUNK = 2**19  # values at a time: enough to make the cost of a call small, few enough to stay in the cache
 
 Step = tuple[Operation, Tensor]
 
@@ -18,7 +18,8 @@ def run(steps: Sequence[Step], images: Tensor) -> Tensor:
     """Apply operations in order, each with its magnitudes, to uint8 images N×C×H×W."""
     if len(images) == 0:
         return images.clone()
-    size = max(1, CHUNK // images[0].numel())
+    # Half the batch at most, so that what is needed besides stays small next to a small batch, too.
+    size = max(1, min(CHUNK // images[0].numel(), (len(images) + 1) // 2))
     done = torch.empty_like(images, memory_format=torch.contiguous_format)
     groups = group(steps)
     if groups is None:
