@@ -56,6 +56,6 @@ def test_tensorboard_gets_every_figure_but_those_that_are_missing() -> None:
     recorder = Recorder()
     for point in CURVES[:2]:
         log_to_tensorboard(recorder, point)
-    assert [tag for tag, _, step in recorder.scalars if step == 1] == ["train/loss", "train/accuracy", "learning/rate"]
+    assert [tag for tag, _, step in recorder.scalars if step == 1] == ["train/loss", "train/accuracy", "learning_rate"]
     assert ("test/accuracy", CURVES[1].test_accuracy, 2) in recorder.scalars
     assert recorder.flushed == 2

@@ -240,8 +240,11 @@ def test_a_run_resumes_only_as_it_was_started(small: DataSet, tmp_path: Path) ->
         train(make(small), small, QUICK, seed=1, folder=tmp_path, resume=True)
     with pytest.raises(SettingsError, match="settings"):
         train(make(small), small, replace(QUICK, epochs=3), seed=0, folder=tmp_path, resume=True)
-    with pytest.raises(CheckpointError, match="another model"):
+    with pytest.raises(SettingsError, match="model LeNet, not MultilayerPerceptron"):
         train(make(small, "mlp"), small, QUICK, seed=0, folder=tmp_path, resume=True)
+    other = models.build("lenet", (1, 28, 28), 11, small.mean, small.std, rng.generator(0, "model"))
+    with pytest.raises(CheckpointError, match="another model"):
+        train(other, small, QUICK, seed=0, folder=tmp_path, resume=True)
     with pytest.raises(CheckpointError, match="no run to resume"):
         train(make(small), small, QUICK, seed=0, folder=tmp_path / "new", resume=True)
     with pytest.raises(SettingsError, match="without a folder"):

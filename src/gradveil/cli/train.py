@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
@@ -39,6 +39,7 @@ from gradveil.training import (
 from gradveil.transforms import parse_policy
 
 SAMPLE = "fashion-mnist-sample"
+INTERRUPTED = 130
 
 
 class Recipe(StrEnum):
@@ -105,9 +106,7 @@ def train_model(
     place = find_device(device)
     with progress_bar(console) as loading:
         loaded = data_sets.load(data, root, loading)
-    spec, network = build_model(model, loaded, seed)
-    for one in defences:
-        network = one.model(network)
+    spec, network = build_model(model, loaded, seed, defences)
     with run_folder(out, resume, overwrite) as folder, training_bar(console) as progress:
         result = train(
             network,
@@ -154,24 +153,29 @@ def choose_defences(base: bool, policy: str, others: Sequence[str]) -> list[Defe
     return [*defences, *map(parse_defence, others)]
 
 
-def build_model(name: str, data: DataSet, seed: int) -> tuple[ModelSpec, torch.nn.Module]:
+def build_model(name: str, data: DataSet, seed: int, defences: Sequence[Defence]) -> tuple[ModelSpec, torch.nn.Module]:
+    """Build the model and let the defences change it before it is trained."""
     spec = ModelSpec(name, data.shape, data.classes, data.mean, data.std)
     if ":" in name:
         # As `python -m` does: one's own factory usually lies in the folder one works in.
         sys.path.insert(0, str(Path.cwd()))
-    return spec, spec.build(generator(seed, "model"))
+    model = spec.build(generator(seed, "model"))
+    for defence in defences:
+        model = defence.model(model)
+    return spec, model
 
 
 @contextmanager
 def run_folder(out: Path, resume: bool, overwrite: bool) -> Iterator[Path]:
     """Give the folder of the run: claimed for a new one, as it is for one to resume."""
-    if resume:
-        yield out
-        return
-    if is_unfinished(out):
+    if is_unfinished(out) and not resume:
         raise OutputError(f"{out} holds an unfinished run: go on with --resume, or choose another folder with --out")
-    with claimed_folder(out, "train", overwrite) as folder:
-        yield folder
+    try:
+        with nullcontext(out) if resume else claimed_folder(out, "train", overwrite) as folder:
+            yield folder
+    except KeyboardInterrupt as interrupt:
+        typer.echo("gradveil: interrupted; give the same options and --resume to go on", err=True)
+        raise typer.Exit(INTERRUPTED) from interrupt
 
 
 def write_results(

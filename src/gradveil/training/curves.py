@@ -63,5 +63,5 @@ def log_to_tensorboard(writer: Writer, point: Epoch) -> None:
     """Add one point to each curve."""
     for name, value in asdict(point).items():
         if name not in ("epoch", "seconds") and value is not None:
-            writer.add_scalar(name.replace("_", "/", 1), value, point.epoch)
+            writer.add_scalar(name.replace("train_", "train/").replace("test_", "test/"), value, point.epoch)
     writer.flush()

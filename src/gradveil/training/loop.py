@@ -78,7 +78,7 @@ def train(
     with threads(settings.threads):
         run = Run(model, data, settings, defences, seed, torch.device(device))
         wanted = phase_steps(phases, run.steps_per_epoch, settings.epochs)
-        records = RunFolder(folder, spec, run.describe(phases)) if folder else None
+        records = RunFolder(folder, spec, run.describe(phases, spec)) if folder else None
         snapshots: dict[str, Weights] = {}
         if records and resume:
             snapshots = restore(run, wanted, records)
@@ -129,9 +129,10 @@ class Run:
         self.shuffled: tuple[int, Tensor] = (-1, torch.empty(0))
         self.saved = -math.inf
 
-    def describe(self, phases: Sequence[str]) -> dict[str, Any]:
+    def describe(self, phases: Sequence[str], spec: ModelSpec | None) -> dict[str, Any]:
         """Say what the weights depend on, for checkpoints and to recognise the run again."""
         return {
+            "model": spec.name if spec else type(self.model).__qualname__,
             "settings": self.settings.to_record(),
             "seed": self.seed,
             "data": self.data.name,
