@@ -45,5 +45,5 @@ def split(source: torch.Generator, count: int) -> list[torch.Generator]:
 def global_state_from(source: torch.Generator) -> Iterator[None]:
     """Let code that draws from torch's global state draw from `source`; the global state is put back afterwards."""
     with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(int(torch.randint(0, MAX_SEED, (), generator=source)))
+        torch.default_generator.manual_seed(int(torch.randint(0, MAX_SEED, (), generator=source, device=source.device)))
         yield

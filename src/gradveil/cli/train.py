@@ -20,8 +20,7 @@ from gradveil.cli.data import Root
 from gradveil.cli.options import AsJson, Device, Out, Overwrite, Quiet, Seed, make_console, print_json
 from gradveil.cli.progress import progress_bar
 from gradveil.data import DataSet
-from gradveil.defences import CropFlip, Defence, PolicyDefence
-from gradveil.defences.arms import parse_defence
+from gradveil.defences import CropFlip, Defence, PolicyDefence, defend_model, parse_defences
 from gradveil.errors import OutputError
 from gradveil.models import ModelSpec
 from gradveil.reports.curves import draw_curves
@@ -150,7 +149,7 @@ def choose_defences(base: bool, policy: str, others: Sequence[str]) -> list[Defe
     defences: list[Defence] = [CropFlip()] if base else []
     if str(policies) != "none":
         defences.append(PolicyDefence(policies))
-    return [*defences, *map(parse_defence, others)]
+    return [*defences, *parse_defences(part for text in others for part in text.split(","))]
 
 
 def build_model(name: str, data: DataSet, seed: int, defences: Sequence[Defence]) -> tuple[ModelSpec, torch.nn.Module]:
@@ -159,10 +158,8 @@ def build_model(name: str, data: DataSet, seed: int, defences: Sequence[Defence]
     if ":" in name:
         # As `python -m` does: one's own factory usually lies in the folder one works in.
         sys.path.insert(0, str(Path.cwd()))
-    model = spec.build(generator(seed, "model"))
-    for defence in defences:
-        model = defence.model(model)
-    return spec, model
+    plain = spec.build(generator(seed, "model"))
+    return spec, defend_model(defences, plain, generator(seed, "model", "defences"))
 
 
 @contextmanager

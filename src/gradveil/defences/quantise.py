@@ -1,0 +1,59 @@
+"""Release few bits of every entry."""
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from gradveil.defences.grammar import Parametrised
+from gradveil.types import Update
+
+
+@dataclass(frozen=True, repr=False)
+class Sign(Parametrised):
+    """Release the sign of every entry, times the mean magnitude of its tensor.
+
+    Differs from Bernstein et al. (2018), who release the sign alone: with the magnitude (Karimireddy et al., 2019) the
+    learning rate of a run without this defence still fits.
+    """
+
+    name: ClassVar[str] = "sign"
+    allowed: ClassVar[str] = "write sign; it takes no parameters"
+
+    def is_allowed(self) -> bool:
+        return True
+
+    def release(self, update: Update, generator: torch.Generator) -> Update:  # noqa: ARG002
+        signs = {name: tensor.sign() * tensor.abs().mean() for name, tensor in update.tensors.items()}
+        return replace(update, tensors=signs)
+
+
+@dataclass(frozen=True, repr=False)
+class Quantise(Parametrised):
+    """Round every entry at random, without bias, to one of 2^bits − 1 steps between ± the largest of its tensor.
+
+    Differs from QSGD (Alistarh et al., 2017): the steps span the largest entry, not the norm.
+    """
+
+    bits: int
+
+    name: ClassVar[str] = "quantise"
+    allowed: ClassVar[str] = "write quantise:BITS with 2 to 16 bits for each entry, such as quantise:4"
+
+    def is_allowed(self) -> bool:
+        return 2 <= self.bits <= 16
+
+    def release(self, update: Update, generator: torch.Generator) -> Update:
+        rounded = {name: round_at_random(tensor, self.bits, generator) for name, tensor in update.tensors.items()}
+        return replace(update, tensors=rounded)
+
+
+def round_at_random(tensor: Tensor, bits: int, generator: torch.Generator) -> Tensor:
+    """Round to one of the two nearest steps, to each as often as it is near."""
+    most = (1 << (bits - 1)) - 1
+    step = tensor.abs().max().clamp(min=1e-30) / most
+    draws = torch.rand(tensor.shape, generator=generator, device=tensor.device, dtype=tensor.dtype)
+    # Clamped, because the sum can round up to a step beyond the last.
+    steps: Tensor = (tensor / step + draws).floor().clamp(-most, most)
+    return steps * step
