@@ -9,13 +9,14 @@ import torch
 from torch import Tensor, nn
 
 from gradveil import data, models, rng
+from gradveil.client import Tensors
 from gradveil.data import DataSet
-from gradveil.defences.base import Defence
+from gradveil.defences.base import Compute, Defence
 from gradveil.errors import CheckpointError, SettingsError
 from gradveil.training import FAST, PAPER, TrainingProgress, TrainingResult, accuracy, load_checkpoint, train
 from gradveil.training.checkpoint import Weights
-from gradveil.training.loop import takes_channels_last
-from gradveil.types import Batch, Update
+from gradveil.training.machine import takes_channels_last
+from gradveil.types import Batch, Loss, Update
 
 QUICK = replace(PAPER, epochs=2, batch_size=32, threads=1)
 
@@ -129,6 +130,28 @@ def test_batch_and_release_hooks_act(small: DataSet) -> None:
     assert not same(plain, train(make(small), small, QUICK, seed=0, defences=(Noise(1e-3),)).snapshots["final"])
     # A release hook that changes nothing changes nothing.
     assert same(plain, train(make(small), small, QUICK, seed=0, defences=(Noise(0.0),)).snapshots["final"])
+
+
+class Recompute(Defence):
+    """Compute the gradient through the hook, changing nothing."""
+
+    def __str__(self) -> str:
+        return "recompute"
+
+    def compute(self, inner: Compute) -> Compute:
+        def compute(model: nn.Module, loss: Loss, batch: Batch, generator: torch.Generator) -> Tensors:
+            return inner(model, loss, batch, generator)
+
+        return compute
+
+
+def test_a_compute_hook_gives_the_gradient_and_buffers_still_follow(small: DataSet) -> None:
+    settings = replace(QUICK, epochs=1, learning_rate=0.01)
+    plain = train(make(small, "convnet-2"), small, settings, seed=0)
+    hooked = train(make(small, "convnet-2"), small, settings, seed=0, defences=(Recompute(),))
+    assert plain.curves[0].train_loss == pytest.approx(hooked.curves[0].train_loss, rel=1e-3)
+    for name, tensor in plain.snapshots["final"].items():
+        torch.testing.assert_close(hooked.snapshots["final"][name], tensor, rtol=1e-3, atol=1e-4)
 
 
 def test_it_learns(small: DataSet) -> None:

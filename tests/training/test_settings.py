@@ -71,3 +71,10 @@ def test_values_out_of_range_are_refused(name: str, value: Any) -> None:
     assert name in {field.name for field in fields(TrainingSettings)}
     with pytest.raises(SettingsError, match=f"{name.replace('_', ' ')} is {value}: it must be"):
         replace(PAPER, **{name: value})
+
+
+@pytest.mark.parametrize(
+    ("images", "fraction", "steps"), [(5000, 1.0, 39), (5000, 0.1, 3), (100, 1.0, 1), (50_000, 0.1, 39)]
+)
+def test_steps_of_an_epoch(images: int, fraction: float, steps: int) -> None:
+    assert replace(PAPER, fraction=fraction).steps_per_epoch(images) == steps

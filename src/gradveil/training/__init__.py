@@ -1,9 +1,9 @@
 """Centralised training: settings as values, named phases, exact resumption."""
 
-from gradveil.training.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
+from gradveil.training.checkpoint import Checkpoint, Weights, load_checkpoint, save_checkpoint
 from gradveil.training.curves import Epoch, read_curves
 from gradveil.training.loop import TrainingProgress, TrainingResult, accuracy, train
-from gradveil.training.phases import Phase, parse_phase
+from gradveil.training.phases import Phase, parse_phase, phase_steps
 from gradveil.training.settings import FAST, PAPER, RECIPES, TrainingSettings
 from gradveil.training.state import is_unfinished
 
@@ -17,10 +17,12 @@ __all__ = [
     "TrainingProgress",
     "TrainingResult",
     "TrainingSettings",
+    "Weights",
     "accuracy",
     "is_unfinished",
     "load_checkpoint",
     "parse_phase",
+    "phase_steps",
     "read_curves",
     "save_checkpoint",
     "train",

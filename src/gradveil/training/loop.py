@@ -3,8 +3,7 @@
 import logging
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,14 +13,15 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from gradveil.data import DataSet, ImageSet
-from gradveil.defences.base import Defence, defend_batch, defend_release
+from gradveil.defences.base import Defence, compute_defended, defend_batch, defend_release
 from gradveil.errors import SettingsError
 from gradveil.models import ModelSpec
 from gradveil.rng import generator, global_state_from
 from gradveil.training.checkpoint import Weights
 from gradveil.training.curves import Epoch
+from gradveil.training.machine import takes_channels_last, threads
 from gradveil.training.phases import phase_steps
-from gradveil.training.settings import TrainingSettings
+from gradveil.training.settings import TrainingSettings, count_fraction
 from gradveil.training.state import RunFolder, State, clear_run
 from gradveil.types import Batch, Update, to_pixels
 
@@ -69,7 +69,7 @@ def train(
 ) -> TrainingResult:
     """Train `model` in place and keep its weights at the named phases; it ends in evaluation mode.
 
-    The model hooks of the defences belong to whoever builds the model; here their batch and release hooks act.
+    The model hooks of the defences belong to whoever builds the model; here their other hooks act.
     With `folder`, snapshots, curves and a state to resume from are kept there; `spec` then makes each snapshot a
     checkpoint that can be loaded without the model at hand.
     """
@@ -111,12 +111,12 @@ class Run:
         self.images = take_fraction(data.train, settings.fraction, seed)
         self.settings = settings
         self.defences = tuple(defences)
+        self.computes = any(type(defence).compute is not Defence.compute for defence in defences)
         self.releases = any(type(defence).release is not Defence.release for defence in defences)
         self.seed = seed
         self.device = device
         self.batch_size = min(settings.batch_size, len(self.images))
-        # Differs from the papers' code: an incomplete last batch is left out, so that every step weighs the same.
-        self.steps_per_epoch = len(self.images) // self.batch_size
+        self.steps_per_epoch = settings.steps_per_epoch(len(data.train))
         self.steps = self.steps_per_epoch * settings.epochs
         self.optimiser = torch.optim.SGD(
             model.parameters(),
@@ -212,25 +212,37 @@ class Run:
             self.shuffled = epoch, torch.randperm(len(self.images), generator=source)
         chosen = self.images.take(self.shuffled[1][index * self.batch_size : (index + 1) * self.batch_size])
         source = generator(self.seed, "training", "batch", self.state.step)
-        return defend_batch(self.defences, Batch(chosen.images, chosen.labels), source)
+        batch = defend_batch(self.defences, Batch(chosen.images, chosen.labels), source)
+        return Batch(batch.images.to(self.device), batch.labels.to(self.device))
 
     def compute_gradient(self, batch: Batch) -> tuple[float, int]:
         """Leave the gradient in the parameters; give the loss and the number of right answers."""
-        labels = batch.labels.to(self.device)
         self.model.train()
-        logits = self.model(batch.pixels().to(self.device))
-        loss = F.cross_entropy(logits, labels, label_smoothing=self.settings.label_smoothing)
+        with torch.set_grad_enabled(not self.computes):
+            # A defence that computes the gradient itself changes no buffers: this pass updates them all the same.
+            logits = self.model(batch.pixels())
+            loss = self.loss(logits, batch.labels)
         self.optimiser.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
-        return float(loss.detach()), int((logits.argmax(1) == labels).sum())
+        if self.computes:
+            source = generator(self.seed, "training", "compute", self.state.step, device=self.device)
+            self.put_gradients(compute_defended(self.defences)(self.model, self.loss, batch, source))
+        else:
+            loss.backward()  # type: ignore[no-untyped-call]
+        return float(loss.detach()), int((logits.argmax(1) == batch.labels).sum())
+
+    def loss(self, logits: Tensor, labels: Tensor) -> Tensor:
+        return F.cross_entropy(logits, labels, label_smoothing=self.settings.label_smoothing)
 
     def release(self, images: int) -> None:
         """Let the defences change the gradients as they would leave a client."""
         gradients = {name: p.grad for name, p in self.model.named_parameters() if p.grad is not None}
         source = generator(self.seed, "training", "release", self.state.step, device=self.device)
         released = defend_release(self.defences, Update(gradients, images), source)
+        self.put_gradients(released.tensors)
+
+    def put_gradients(self, tensors: Mapping[str, Tensor]) -> None:
         for name, parameter in self.model.named_parameters():
-            parameter.grad = released.tensors.get(name)
+            parameter.grad = tensors.get(name)
 
     def end_epoch(self, started: float) -> None:
         """Add a point to the curves, tested if its turn has come."""
@@ -261,21 +273,11 @@ def restore(run: Run, wanted: dict[str, int], records: RunFolder) -> dict[str, W
     return {phase: records.load_snapshot(phase, run.model) for phase in done}
 
 
-def takes_channels_last(model: nn.Module) -> bool:
-    """Tell whether the model may be laid out channels-last.
-
-    oneDNN (with torch 2.13, AVX2) writes outside its memory in the backward pass of a strided 1×1 convolution that is
-    laid out so and has fewer than 8 input channels; whether a weight is used with a stride cannot be seen here.
-    """
-    kernels = [parameter.shape for parameter in model.parameters() if parameter.dim() == 4]
-    return all(shape[1] % 8 == 0 for shape in kernels if tuple(shape[2:]) == (1, 1))
-
-
 def take_fraction(images: ImageSet, fraction: float, seed: int) -> ImageSet:
     """Keep a random but fixed share of the images, in their own order."""
     if fraction == 1:
         return images
-    count = max(1, round(fraction * len(images)))
+    count = count_fraction(len(images), fraction)
     order = torch.randperm(len(images), generator=generator(seed, "training", "fraction"))
     return images.take(order[:count].sort().values)
 
@@ -298,14 +300,3 @@ def copy_weights(model: nn.Module) -> Weights:
         name: tensor.detach().to("cpu", copy=True, memory_format=torch.contiguous_format)
         for name, tensor in model.state_dict().items()
     }
-
-
-@contextmanager
-def threads(count: int) -> Iterator[None]:
-    """Let torch use `count` threads within the block."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(count)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)

@@ -58,6 +58,13 @@ class TrainingSettings:
                 raise UnknownNameError("training setting", key, allowed)
         return cls(**record)
 
+    def steps_per_epoch(self, images: int) -> int:
+        """Count the steps of an epoch over a training split of `images`.
+
+        Differs from the papers' code: an incomplete last batch is left out, so that every step weighs the same.
+        """
+        return max(1, count_fraction(images, self.fraction) // self.batch_size)
+
     def rate(self, step: int, steps: int) -> float:
         """Give the learning rate of step `step` (from 0) out of `steps`."""
         rise = self.warm_up * steps
@@ -66,6 +73,10 @@ class TrainingSettings:
         if self.schedule == "steps":
             return self.learning_rate * 0.1 ** sum(step >= drop * steps for drop in DROPS)
         return self.learning_rate * (steps - step) / (steps - rise)
+
+
+def count_fraction(images: int, fraction: float) -> int:
+    return max(1, round(fraction * images))
 
 
 def require(name: str, value: object, holds: bool, allowed: str) -> None:
