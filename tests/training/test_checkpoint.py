@@ -11,6 +11,7 @@ import pytest
 import torch
 from safetensors.torch import save
 
+from gradveil.defences import defend_model, parse_defences
 from gradveil.errors import CheckpointError
 from gradveil.models import ModelSpec
 from gradveil.rng import generator
@@ -160,4 +161,23 @@ def test_missing_files(path: Path) -> None:
 def test_weights_without_a_model_say_so(path: Path) -> None:
     describe(path, model=None)
     with pytest.raises(CheckpointError, match="does not say what model it fits"):
+        load_checkpoint(path)
+
+
+def test_a_model_that_a_defence_changed_is_built_as_it_was_trained(path: Path) -> None:
+    defences = parse_defences(["precode:width=5"])
+    model = defend_model(defences, SPEC.build(generator(0, "model")), generator(0, "defence")).eval()
+    save_checkpoint(path, dict(model.state_dict()), SPEC, {**MADE, "model_defences": ["precode:width=5"]})
+    images = torch.rand(3, 1, 28, 28)
+    with torch.no_grad():
+        assert torch.equal(load_checkpoint(path).build()(images), model(images))
+    describe(path, made=MADE)
+    with pytest.raises(CheckpointError, match="does not fit the model"):
+        load_checkpoint(path)
+
+
+@pytest.mark.parametrize("defences", [["magic"], "precode", [3]])
+def test_defences_that_are_none_are_refused(path: Path, defences: Any) -> None:
+    describe(path, made={**MADE, "model_defences": defences})
+    with pytest.raises(CheckpointError, match=r"final\.json"):
         load_checkpoint(path)

@@ -6,7 +6,7 @@ their names, types and shapes are known to fit.
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load, save
 from torch import Tensor, nn
 
+from gradveil.defences import Defence, defend_model, parse_defences
 from gradveil.errors import CheckpointError, InputError
 from gradveil.models import ModelSpec, factory
 from gradveil.results import to_json, write_file
@@ -23,6 +24,7 @@ from gradveil.rng import generator
 
 SCHEMA = 1
 SHOWN = 3
+MODEL_DEFENCES = "model_defences"
 Weights = dict[str, Tensor]
 Shapes = dict[str, tuple[str, tuple[int, ...]]]
 TYPES = {torch.float32: "F32", torch.float64: "F64", torch.int64: "I64", torch.bool: "BOOL", torch.float16: "F16"}
@@ -30,15 +32,17 @@ TYPES = {torch.float32: "F32", torch.float64: "F64", torch.int64: "I64", torch.b
 
 @dataclass(frozen=True, eq=False)
 class Checkpoint:
-    """Weights that are known to fit the model of `spec`, and how they were made."""
+    """Weights that are known to fit the model of `spec` as `defences` changed it, and how they were made."""
 
     weights: Weights
     spec: ModelSpec
     made: Mapping[str, Any]
+    defences: tuple[Defence, ...] = ()
 
     def build(self) -> nn.Module:
         """Make the model with these weights, in evaluation mode."""
-        model = self.spec.build(generator(0, "checkpoint"))
+        source = generator(0, "checkpoint")
+        model = defend_model(self.defences, self.spec.build(source), source)
         model.load_state_dict(self.weights)
         return model.eval()
 
@@ -71,7 +75,8 @@ def load_checkpoint(path: Path, model: str | None = None) -> Checkpoint:
             f"{path} needs the factory '{spec.name}', which is code: name it yourself (--model {spec.name}) if you "
             "trust it"
         )
-    return Checkpoint(read_weights(path, expected_shapes(path, spec), record), spec, record["made"])
+    defences = read_defences(path, record["made"])
+    return Checkpoint(read_weights(path, expected_shapes(path, spec, defences), record), spec, record["made"], defences)
 
 
 def read_record(path: Path) -> dict[str, Any]:
@@ -98,11 +103,25 @@ def read_spec(path: Path, record: Mapping[str, Any]) -> ModelSpec:
         raise CheckpointError(f"{path.with_suffix('.json')}: {error}") from error
 
 
-def expected_shapes(path: Path, spec: ModelSpec) -> Shapes:
+def read_defences(path: Path, made: Mapping[str, Any]) -> tuple[Defence, ...]:
+    """Read the defences that changed the model before it was trained."""
+    texts = made.get(MODEL_DEFENCES, [])
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+        raise CheckpointError(
+            f"{path.with_suffix('.json')} names {texts} as the model's defences: give a list of texts"
+        )
+    try:
+        return parse_defences(texts)
+    except InputError as error:
+        raise CheckpointError(f"{path.with_suffix('.json')}: {error}") from error
+
+
+def expected_shapes(path: Path, spec: ModelSpec, defences: Sequence[Defence]) -> Shapes:
     """Build the model without memory to learn the shapes of its weights."""
     try:
         with torch.random.fork_rng(devices=[]), torch.device("meta"):
-            return shapes_of(factory(spec.name)(spec.shape, spec.classes, spec.mean, spec.std).state_dict())
+            model = factory(spec.name)(spec.shape, spec.classes, spec.mean, spec.std)
+            return shapes_of(defend_model(defences, model, generator(0, "checkpoint")).state_dict())
     except (InputError, RuntimeError, TypeError, ValueError, OverflowError) as error:
         raise CheckpointError(f"{path} is of a model that cannot be built: {error}") from error
 

@@ -17,7 +17,7 @@ from gradveil.defences.base import Defence, compute_defended, defend_batch, defe
 from gradveil.errors import SettingsError
 from gradveil.models import ModelSpec
 from gradveil.rng import generator, global_state_from
-from gradveil.training.checkpoint import Weights
+from gradveil.training.checkpoint import MODEL_DEFENCES, Weights
 from gradveil.training.curves import Epoch
 from gradveil.training.machine import takes_channels_last, threads
 from gradveil.training.phases import phase_steps
@@ -138,6 +138,7 @@ class Run:
             "data": self.data.name,
             "images": len(self.images),
             "defences": [str(defence) for defence in self.defences],
+            MODEL_DEFENCES: [str(one) for one in self.defences if type(one).model is not Defence.model],
             "device": self.device.type,
             "phases": list(phases),
         }
