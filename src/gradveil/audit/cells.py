@@ -4,16 +4,18 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from gradveil.attacks import Attack
 from gradveil.attacks.preflight import preflight
-from gradveil.client import local_update
+from gradveil.audit.aggregation import aggregate, join, share_out
 from gradveil.data import DataSet
-from gradveil.defences import Arm, Defence, defend_batch, defend_release
+from gradveil.defences import Arm, Defence, changes_gradient, defend_batch, defend_model, defend_update
+from gradveil.errors import SettingsError
 from gradveil.models import ModelSpec
-from gradveil.rng import generator
+from gradveil.rng import generator, global_state_from
 from gradveil.training import TrainingResult, TrainingSettings, train
 from gradveil.training.checkpoint import Weights
 from gradveil.types import Batch, Reconstruction, Task, Update
@@ -33,7 +35,7 @@ class TrainJob:
     device: str
 
     def run(self, report: Report) -> TrainingResult:
-        model = self.spec.build(generator(self.seed, "model"))
+        model = build_defended(self.spec, self.arm, self.seed)
         return train(
             model,
             self.data,
@@ -60,7 +62,8 @@ class AttackJob:
     """Let each image's client release its update, and attack these updates.
 
     `batches` holds one batch for each client, as the model is fed it. The attack itself sees a task and updates, and of
-    defences and public images only what `known_defences` and `public` tell it.
+    defences and public images only what `known_defences` and `public` tell it. With several `participants` it sees the
+    mean of so many clients' updates only, as under secure aggregation.
     """
 
     spec: ModelSpec
@@ -76,12 +79,20 @@ class AttackJob:
     device: str
     known_defences: tuple[str, ...] = ()
     public: Batch | None = None
+    participants: int = 1
 
     def run(self, report: Report) -> list[Attacked]:
-        model = self.spec.build(generator(self.seed, "model"))
+        model = build_defended(self.spec, self.arm, self.seed)
         model.load_state_dict(self.weights)
         model.eval().to(self.device)
-        updates = [self.release(model, batch, name) for batch, name in zip(self.batches, self.names, strict=True)]
+        groups = [
+            range(start, min(start + self.participants, len(self.batches)))
+            for start in range(0, len(self.batches), self.participants)
+        ]
+        updates = [
+            aggregate([self.release(model, self.batches[place], self.names[place]) for place in group])
+            for group in groups
+        ]
         task = Task(
             model,
             F.cross_entropy,
@@ -92,32 +103,61 @@ class AttackJob:
             self.known_defences,
             self.public,
         )
-        sources = [generator(self.seed, "attack", self.attack_name, name, device=self.device) for name in self.names]
-        started = time.perf_counter()
-        found = self.attack.attack_many(task, updates, sources, report)
-        # Images of a group are attacked together: each is charged its share.
-        seconds = (time.perf_counter() - started) / len(found)
-        notices = self.check(task, updates[0])
-        return [Attacked(result, seconds, notices) for result in found]
+        names = [self.names[group[0]] for group in groups]
+        sources = [generator(self.seed, "attack", self.attack_name, name, device=self.device) for name in names]
+        fed = [join([self.batches[place] for place in group]) for group in groups]
+        # A model that draws, as PRECODE's, draws in the attacker's hands from a stream of its own.
+        with global_state_from(generator(self.seed, "attack", self.attack_name, "model", names[0])):
+            started = time.perf_counter()
+            found = self.attack.attack_many(task, updates, sources, report)
+            # Images of a group are attacked together: each is charged its share.
+            seconds = (time.perf_counter() - started) / len(self.batches)
+            notices = self.check(task, fed[0], updates[0])
+        single = [one for result, batch in zip(found, fed, strict=True) for one in share_out(result, batch)]
+        return [Attacked(result, seconds, notices) for result in single]
 
-    def check(self, task: Task, update: Update) -> tuple[str, ...]:
-        """Make sure of the attacker's own gradient, on the first image; a defence at release changes it on purpose."""
-        found = preflight(task, to_device(self.batches[0], self.device), update)
-        changed = any(type(defence).release is not Defence.release for defence in self.arm.defences)
-        return () if changed else found.notices
+    def check(self, task: Task, batch: Batch, update: Update) -> tuple[str, ...]:
+        """Make sure of the attacker's own gradient, on the first update; a defence may change it on purpose."""
+        found = preflight(task, to_device(batch, self.device), update)
+        return () if changes_gradient(self.arm.defences) else found.notices
 
     def release(self, model: nn.Module, batch: Batch, name: int) -> Update:
         """Compute exactly what leaves this client."""
         fed = to_device(batch, self.device)
-        update = local_update(model, F.cross_entropy, fed, share_labels=self.share_labels)
         source = generator(self.seed, "release", self.arm.name, self.phase, name, device=self.device)
-        return defend_release(self.arm.defences, update, source)
+        return defend_update(self.arm.defences, model, F.cross_entropy, fed, source, self.share_labels)
+
+
+def build_defended(spec: ModelSpec, arm: Arm, seed: int) -> nn.Module:
+    """Build the model as the arm's defences have it, with its first weights."""
+    plain = spec.build(generator(seed, "model"))
+    return defend_model(arm.defences, plain, generator(seed, "model", "defences"))
 
 
 def to_device(batch: Batch, device: str) -> Batch:
     return Batch(batch.images.to(device), batch.labels.to(device))
 
 
-def feed(images: Tensor, labels: Tensor, defences: Sequence[Defence], seed: int, arm: str, name: int) -> Batch:
-    """Draw T(x) for one image: the same in every phase and for every attack."""
-    return defend_batch(defences, Batch(images, labels), generator(seed, "draw", arm, name))
+def feed(
+    images: Tensor,
+    labels: Tensor,
+    defences: Sequence[Defence],
+    seed: int,
+    arm: str,
+    name: int,
+    others: Batch | None = None,
+) -> Batch:
+    """Draw T(x) for one image: the same in every phase and for every attack.
+
+    A defence that mixes images takes what it needs from `others`, the client's images that are not attacked.
+    """
+    source = generator(seed, "draw", arm, name)
+    companions = max((defence.companions for defence in defences), default=0)
+    if not companions:
+        return defend_batch(defences, Batch(images, labels), source)
+    if others is None or len(others) < companions:
+        raise SettingsError(f"arm '{arm}' mixes images with {companions} others: give the client so many")
+    chosen = torch.randperm(len(others), generator=source)[:companions]
+    batch = Batch(torch.cat([images, others.images[chosen]]), torch.cat([labels, others.labels[chosen]]))
+    fed = defend_batch(defences, batch, source)
+    return Batch(fed.images[:1], fed.labels[:1])

@@ -10,7 +10,7 @@ from torch import Tensor
 from gradveil.audit.cells import Attacked
 from gradveil.audit.floors import Floors
 from gradveil.metrics import align, psnr, ssim
-from gradveil.types import Status
+from gradveil.types import Batch, Status
 
 DECIMALS = 6
 
@@ -20,7 +20,7 @@ class Row:
     """The figures of one attacked image; a failed attack has none, and is no evidence of privacy.
 
     PSNR, floors and advantages are in dB. `image` is the position in the test split; `label_found` tells whether the
-    label that the attack used is the true one; `seconds` is the image's share of the time its group took.
+    label that the attack used is the one that was fed; `seconds` is the image's share of the time its group took.
     """
 
     arm: str
@@ -53,12 +53,20 @@ class Row:
 
 @dataclass(frozen=True, eq=False)
 class Truth:
-    """What the audit alone knows of one attacked image: x, T(x) as float 1×C×H×W, and the label."""
+    """What the audit alone knows of one attacked image: x, T(x) as float 1×C×H×W, and the label.
+
+    `fed_label` is the label that was fed with T(x), where a defence changes it.
+    """
 
     image: int
     label: int
     original: Tensor
     transformed: Tensor
+    fed_label: int | None = None
+
+    def batch(self) -> Batch:
+        """Give what the model is fed."""
+        return Batch(self.transformed, torch.tensor([self.label if self.fed_label is None else self.fed_label]))
 
 
 def score_cell(
@@ -83,7 +91,7 @@ def score_image(arm: str, phase: str, attack: str, truth: Truth, result: Attacke
     image = found.images.cpu()
     # An attacker who tells the original from what was fed is judged by each guess where it belongs.
     image_fed = image if found.fed is None else found.fed.cpu()
-    label = torch.tensor([truth.label])
+    label, label_fed = torch.tensor([truth.label]), truth.batch().labels
     fed, original = truth.transformed, truth.original
     guess = floors.aligned.guess(label)
     scores = {
@@ -92,7 +100,7 @@ def score_image(arm: str, phase: str, attack: str, truth: Truth, result: Attacke
         "aligned": float(align(image, original, guess).psnr),
     }
     chance = {
-        "transformed": float(psnr(floors.transformed.guess(label), fed)),
+        "transformed": float(psnr(floors.transformed.guess(label_fed), fed)),
         "original": float(psnr(floors.original.guess(label), original)),
         "aligned": float(align(guess, original, guess).psnr),
     }
@@ -108,9 +116,9 @@ def score_image(arm: str, phase: str, attack: str, truth: Truth, result: Attacke
         **{f"advantage_{key}": scores[key] - chance[key] for key in scores},
         ssim_transformed=float(ssim(image_fed, fed)),
         ssim_original=float(ssim(image, original)),
-        ssim_floor_transformed=float(ssim(floors.transformed_ssim.guess(label), fed)),
+        ssim_floor_transformed=float(ssim(floors.transformed_ssim.guess(label_fed), fed)),
         ssim_floor_original=float(ssim(floors.original_ssim.guess(label), original)),
         matching_loss=found.matching_loss,
-        label_found=int(found.labels[0]) == truth.label,
+        label_found=int(found.labels[0]) == int(label_fed),
         seconds=result.seconds,
     )

@@ -9,11 +9,12 @@ import torch
 from torch import Tensor
 
 from gradveil.attacks import Attack, GradientMatching, find_attack
-from gradveil.audit.cells import Attacked, AttackJob, TrainJob, feed
+from gradveil.audit.arms import ArmNotes, describe_arm
+from gradveil.audit.cells import Attacked, AttackJob, TrainJob, build_defended, feed
 from gradveil.audit.floors import Floors, choose_public, make_floors
 from gradveil.audit.rows import Row, Truth, score_cell
 from gradveil.audit.settings import AuditSettings
-from gradveil.audit.summary import Summary, headline, summarise
+from gradveil.audit.summary import Pooled, Summary, headline, pool_random_policies, summarise
 from gradveil.data import DataSet
 from gradveil.defences import Arm, parse_arm
 from gradveil.errors import SettingsError
@@ -48,6 +49,8 @@ class AuditReport:
     summaries: tuple[Summary, ...]
     floors: dict[str, dict[str, str]]
     accuracies: dict[str, float]
+    arms: dict[str, ArmNotes]
+    pooled: tuple[Pooled, ...]
     class_names: tuple[str, ...]
     needs: dict[str, tuple[str, ...]]
     parameters: int
@@ -61,6 +64,8 @@ class AuditReport:
             "summaries": [summary.to_record() for summary in self.summaries],
             "floors": self.floors,
             "test_accuracy": self.accuracies,
+            "arms": {name: notes.to_record() for name, notes in self.arms.items()},
+            "random_policies": [entry.to_record() for entry in self.pooled],
             "model_parameters": self.parameters,
             "notices": list(self.notices),
             "attacker_needs": {name: list(needs) for name, needs in self.needs.items()},
@@ -107,6 +112,8 @@ class AuditRun:
         # A phase after the end is refused here, before anything is trained.
         phase_steps(settings.phases, len(data.train) // batch_size, settings.training.epochs)
         self.arms = [parse_arm(arm) for arm in settings.arms]
+        # An aggregate is attacked as a whole.
+        self.group = max(1, settings.group // settings.participants) * settings.participants
         self.attacks = {name: with_steps(find_attack(name), settings.steps) for name in settings.attacks}
         public = choose_public(data, min(PUBLIC, settings.floor_images), settings.seed)
         self.public = Batch(public.images, public.labels)
@@ -141,14 +148,14 @@ class AuditRun:
         jobs = [
             self.attack_job(arm, phase, name, self.weights(trained, arm, phase), group)
             for arm, phase, name in cells
-            for group in grouped(truths[arm.name], self.settings.group)
+            for group in grouped(truths[arm.name], self.group)
         ]
         results = iter(self.workers.run(jobs, self.watch("attacking", len(jobs))))
         rows: list[Row] = []
         pictures: list[Picture] = []
         notices: dict[str, None] = {}
         for arm, phase, name in cells:
-            attacked = [one for _ in grouped(truths[arm.name], self.settings.group) for one in next(results)]
+            attacked = [one for _ in grouped(truths[arm.name], self.group) for one in next(results)]
             rows += score_cell(arm.name, phase, name, truths[arm.name], attacked, floors[arm.name])
             notices |= dict.fromkeys(notice for one in attacked for notice in one.notices)
             pictures += [show(truth, one) for truth, one in zip(truths[arm.name], attacked, strict=True)]
@@ -162,12 +169,15 @@ class AuditRun:
         trained: dict[str, TrainingResult],
         floors: dict[str, Floors],
     ) -> AuditReport:
+        summaries = tuple(summarise(rows))
         return AuditReport(
             self.settings,
             tuple(rows),
-            tuple(summarise(rows)),
+            summaries,
             {arm: {name: floor.kind for name, floor in vars(found).items()} for arm, found in floors.items()},
             {arm: result.test_accuracy for arm, result in trained.items()},
+            {arm.name: describe_arm(arm, self.spec, self.settings, len(self.data.train)) for arm in self.arms},
+            pool_random_policies(summaries),
             self.data.class_names,
             {name: attack.needs for name, attack in self.attacks.items()},
             sum(parameter.numel() for parameter in self.model.parameters()),
@@ -180,15 +190,15 @@ class AuditRun:
         found = []
         for image in self.chosen:
             original, label = self.data.test.images[image : image + 1], self.data.test.labels[image : image + 1]
-            fed = feed(original, label, arm.defences, self.settings.seed, arm.name, image)
-            found.append(Truth(image, int(label), to_pixels(original), fed.pixels()))
+            fed = feed(original, label, arm.defences, self.settings.seed, arm.name, image, self.public)
+            found.append(Truth(image, int(label), to_pixels(original), fed.pixels(), int(fed.labels)))
         return found
 
     def attack_job(self, arm: Arm, phase: str, attack: str, weights: Weights, group: Sequence[Truth]) -> AttackJob:
         return AttackJob(
             self.spec,
             weights,
-            tuple(Batch(truth.transformed, torch.tensor([truth.label])) for truth in group),
+            tuple(truth.batch() for truth in group),
             tuple(truth.image for truth in group),
             arm,
             phase,
@@ -199,10 +209,13 @@ class AuditRun:
             self.device,
             tuple(map(str, arm.defences)) if self.settings.knows_defence else (),
             self.public,
+            self.settings.participants,
         )
 
     def weights(self, trained: dict[str, TrainingResult], arm: Arm, phase: str) -> Weights:
-        return trained[arm.name].snapshots[phase] if trained else self.model.state_dict()
+        if trained:
+            return trained[arm.name].snapshots[phase]
+        return build_defended(self.spec, arm, self.settings.seed).state_dict()
 
     def watch(self, stage: str, jobs: int) -> Callable[[int, int, int], None]:
         """Turn the reports of single jobs into the share of the stage that is done."""

@@ -23,6 +23,7 @@ class AuditSettings:
     attacker is told their labels, `knows_defence` whether it is told the arm's defences (never their draws). `group`
     images are attacked as one job. The chance floor is made of `floor_images` training images, and an attack that
     starts from public images gets the first 500 of them. `steps`, if given, replaces every attack's own number.
+    With several `participants` the attacker sees the mean of so many clients' updates only, one attacked image each.
     """
 
     data: str = "fashion-mnist-sample"
@@ -37,6 +38,7 @@ class AuditSettings:
     training: TrainingSettings = field(default=BRIEF)
     floor_images: int = 2000
     group: int = 8
+    participants: int = 1
     threads: int = 1
     seed: int = 0
 
@@ -52,9 +54,14 @@ class AuditSettings:
             parse_phase(phase)
         for attack in self.attacks:
             find_attack(attack)
-        for name in ("images", "floor_images", "group", "threads"):
+        for name in ("images", "floor_images", "group", "participants", "threads"):
             if getattr(self, name) < 1:
                 raise SettingsError(f"{name.replace('_', ' ')} is {getattr(self, name)}: give 1 or more")
+        if self.images % self.participants:
+            raise SettingsError(
+                f"{self.images} images for {self.participants} participants: each brings one image to an aggregate, so "
+                "give a multiple of the participants"
+            )
         if self.steps is not None and self.steps < 1:
             raise SettingsError(f"steps is {self.steps}: give 1 or more")
         if self.labels not in ("known", "hidden"):

@@ -85,6 +85,30 @@ def summarise_cell(arm: str, phase: str, attack: str, rows: Sequence[Row]) -> Su
     )
 
 
+@dataclass(frozen=True)
+class Pooled:
+    """What one attack achieved against random policies in one phase: the mean, over policies, of their advantages."""
+
+    phase: str
+    attack: str
+    policies: int
+    advantage: Interval
+
+    def to_record(self) -> dict[str, Any]:
+        """Give the figures as they stand in JSON."""
+        record: dict[str, Any] = rounded(asdict(self))
+        return record
+
+
+def pool_random_policies(summaries: Sequence[Summary]) -> tuple[Pooled, ...]:
+    """Average over the arms with a random policy, where there are several: the papers' baseline has ten."""
+    cells: dict[tuple[str, str], list[float]] = {}
+    for summary in summaries:
+        if summary.arm.startswith("random-policy:") and summary.advantage is not None:
+            cells.setdefault((summary.phase, summary.attack), []).append(summary.advantage.mean)
+    return tuple(Pooled(*key, len(means), mean_interval(means)) for key, means in cells.items() if len(means) > 1)
+
+
 def leaked(row: Row) -> float:
     """Take the larger of a row's two advantages that count."""
     assert row.advantage_transformed is not None

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from gradveil import data as data_sets
 from gradveil.attacks import Attack, GradientMatching, find_attack
-from gradveil.audit.cells import Attacked, AttackJob, feed
+from gradveil.audit.cells import Attacked, AttackJob, build_defended, feed
 from gradveil.audit.floors import make_floors
 from gradveil.audit.rows import Row, Truth, score_cell
 from gradveil.cli.options import AsJson, Device, Out, Overwrite, Quiet, Seed, make_console, print_json
@@ -21,7 +21,6 @@ from gradveil.errors import SettingsError
 from gradveil.models import ModelSpec
 from gradveil.reports.attack_pictures import draw_losses, draw_similarities, draw_strip
 from gradveil.results import claimed_folder, find_device, record, to_json, write_file
-from gradveil.rng import generator
 from gradveil.training import load_checkpoint
 from gradveil.training.checkpoint import Weights
 from gradveil.types import Batch, to_pixels
@@ -62,8 +61,9 @@ class Scene:
         found = []
         for image in self.images:
             original, label = self.data.test.images[image : image + 1], self.data.test.labels[image : image + 1]
-            fed = feed(original, label, self.arm.defences, self.seed, self.arm.name, image)
-            found.append(Truth(image, int(label), to_pixels(original), fed.pixels()))
+            others = Batch(self.data.train.images, self.data.train.labels)
+            fed = feed(original, label, self.arm.defences, self.seed, self.arm.name, image, others)
+            found.append(Truth(image, int(label), to_pixels(original), fed.pixels(), int(fed.labels)))
         return found
 
 
@@ -96,7 +96,7 @@ def attack_images(
     with claimed_folder(out, "attack", overwrite) as folder:
         with progress_bar(console) as progress:
             loaded = data_sets.load(data, None, progress)
-            spec, weights, name = choose_weights(model, phase, checkpoint, loaded, seed)
+            spec, weights, name = choose_weights(model, phase, checkpoint, loaded, arm, seed)
             scene = Scene(loaded, spec, weights, name, arm, choose_images(images, len(loaded.test)), seed)
             job = make_job(scene, chosen, attack, knows_defence, not hide_labels, place)
             attacked = job.run(lambda done, total: progress(attack, done, total))
@@ -135,7 +135,7 @@ def with_steps(attack: Attack, steps: int | None) -> Attack:
 
 
 def choose_weights(
-    model: str, phase: str | None, checkpoint: Path | None, data: DataSet, seed: int
+    model: str, phase: str | None, checkpoint: Path | None, data: DataSet, arm: Arm, seed: int
 ) -> tuple[ModelSpec, Weights, str]:
     """Draw the weights, or load them; a checkpoint brings its own model."""
     if checkpoint is not None:
@@ -153,7 +153,7 @@ def choose_weights(
             f"phase '{phase}' needs weights: give --checkpoint with a file of 'gradveil train', or init"
         )
     spec = ModelSpec(model, data.shape, data.classes, data.mean, data.std)
-    return spec, spec.build(generator(seed, "model")).state_dict(), "init"
+    return spec, build_defended(spec, arm, seed).state_dict(), "init"
 
 
 def choose_images(text: str, count: int) -> tuple[int, ...]:
@@ -173,7 +173,7 @@ def make_job(scene: Scene, attack: Attack, name: str, knows: bool, share_labels:
     return AttackJob(
         scene.spec,
         scene.weights,
-        tuple(Batch(truth.transformed, torch.tensor([truth.label])) for truth in scene.truths()),
+        tuple(truth.batch() for truth in scene.truths()),
         scene.images,
         scene.arm,
         scene.phase,

@@ -16,6 +16,7 @@ from gradveil.audit import AuditReport, AuditSettings, Summary, headline, run_au
 from gradveil.audit.settings import BRIEF, DEFAULT_ARMS
 from gradveil.cli.options import AsJson, Device, Out, Overwrite, Quiet, Seed, make_console, print_json
 from gradveil.cli.progress import progress_bar
+from gradveil.defences import expand_arms
 from gradveil.reports.audit_page import draw_pictures, format_interval, render_audit_page, render_csv
 from gradveil.results import claimed_folder, find_device, record, to_json, write_file
 
@@ -24,7 +25,10 @@ DataName = Annotated[str, typer.Option("--data", help="Data set; see `gradveil d
 ModelName = Annotated[str, typer.Option("--model", help="Model, such as lenet-relu, convnet-16 or resnet20-4.")]
 Defences = Annotated[
     list[str] | None,
-    typer.Option("--defence", help="An arm: none, crop-flip, policy:X or policy:X,no-base. Repeat for more arms."),
+    typer.Option(
+        "--defence",
+        help="An arm: none, crop-flip, or defences such as policy:3-1-7,gaussian:1e-3. Repeat for more arms.",
+    ),
 ]
 Policies = Annotated[list[str] | None, typer.Option("--policy", help="Short for --defence policy:X.")]
 Phases = Annotated[
@@ -38,6 +42,9 @@ KnowsDefence = Annotated[
 ]
 Steps = Annotated[int | None, typer.Option("--steps", help="Steps of the attack instead of its own number.")]
 Epochs = Annotated[int, typer.Option("--epochs", help="Epochs of the training before the later phases.")]
+Participants = Annotated[
+    int, typer.Option("--participants", help="Attack the mean of so many clients' updates, as secure aggregation does.")
+]
 Workers = Annotated[int, typer.Option("--workers", help="Processes to use; the figures do not depend on it.")]
 
 
@@ -53,6 +60,7 @@ def audit(
     knows_defence: KnowsDefence = False,
     steps: Steps = None,
     epochs: Epochs = BRIEF.epochs,
+    participants: Participants = 1,
     workers: Workers = min(os.cpu_count() or 1, 8),
     out: Out = Path("runs/audit"),
     overwrite: Overwrite = False,
@@ -65,7 +73,7 @@ def audit(
     settings = AuditSettings(
         data=data,
         model=model,
-        arms=(*(defence or ()), *(f"policy:{text}" for text in policy or ())) or DEFAULT_ARMS,
+        arms=expand_arms([*(defence or ()), *(f"policy:{text}" for text in policy or ())]) or DEFAULT_ARMS,
         phases=tuple(phase or DEFAULTS.phases),
         attacks=tuple(attack or DEFAULTS.attacks),
         images=images,
@@ -73,6 +81,7 @@ def audit(
         knows_defence=knows_defence,
         steps=steps,
         training=replace(BRIEF, epochs=epochs),
+        participants=participants,
         seed=seed,
     )
     console = make_console(quiet, as_json)
@@ -109,6 +118,12 @@ def write_results(folder: Path, report: AuditReport, result: dict[str, Any]) -> 
 
 def print_report(console: Console, report: AuditReport, folder: Path) -> None:
     console.print(make_table(report.summaries))
+    for pooled in report.pooled:
+        mean = format_interval(pooled.advantage, signed=True)
+        console.print(f"{pooled.phase}, {pooled.attack}: advantage {mean} dB over {pooled.policies} random policies")
+    for arm, notes in report.arms.items():
+        for line in notes.lines():
+            console.print(f"{arm}: {line}", highlight=False, markup=False)
     console.print(f"[bold]{headline(report.summaries)}[/bold]")
     for name in ("report.html", "audit.json", "audit.csv"):
         console.print(f"{folder / name}", highlight=False, soft_wrap=True)
