@@ -1,5 +1,6 @@
 """Every kind of defence in a real, if tiny, audit; the attack receives what is released and nothing else."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import ClassVar
@@ -103,18 +104,17 @@ class Eavesdropper(Attack):
     """Rebuild nothing, but keep what came in."""
 
     heard: list[Update] = field(default_factory=list)
-    needs: ClassVar[tuple[str, ...]] = ()  # type: ignore[misc]
+    needs: ClassVar[tuple[str, ...]] = ()
 
-    def check(self, task: Task, updates: object) -> None: ...
+    def check(self, task: Task, updates: Sequence[Update]) -> None: ...
 
     def attack_many(
         self,
         task: Task,
-        updates: "list[Update] | tuple[Update, ...] | object",
-        generators: object,
-        progress: Progress | None = None,
+        updates: Sequence[Update],
+        generators: Sequence[torch.Generator],  # noqa: ARG002
+        progress: Progress | None = None,  # noqa: ARG002
     ) -> list[Reconstruction]:
-        assert isinstance(updates, list)
         self.heard.extend(updates)
         return [Reconstruction(torch.zeros(1, *task.shape), torch.zeros(1, dtype=torch.int64), 0.0) for _ in updates]
 
