@@ -21,6 +21,15 @@ def test_values_are_those_of_the_bytes(images: Tensor, indices: tuple[int, ...],
     torch.testing.assert_close(values, policies.apply(images, draws) / 255, atol=1e-6, rtol=0)
 
 
+@pytest.mark.parametrize("index", range(50))
+def test_images_that_are_not_contiguous_are_taken(index: int) -> None:
+    images = torch.rand(3, 6, 7, 3, generator=generator(index)).permute(0, 3, 1, 2)
+    policies = PolicySet((Policy((index,)),))
+    draws = policies.sample(3, generator(0))
+    values = policies.differentiable(images, draws)
+    torch.testing.assert_close(values, policies.differentiable(images.contiguous(), draws))
+
+
 @pytest.mark.parametrize("name", SMOOTH)
 @given(batches(largest=16), st.integers(0, 9))
 @settings(max_examples=20, deadline=None)

@@ -37,10 +37,12 @@ class BaseAugmentation(BatchTransform[CropFlipDraws]):
         return self.crop_and_flip(images, parameters)
 
     def crop_and_flip(self, images: Tensor, parameters: CropFlipDraws) -> Tensor:
-        count, channels, height, width = images.shape
+        """Pick every pixel of the window from the padded image."""
         padded = F.pad(images, (self.padding,) * 4)
-        rows = parameters.tops[:, None] + torch.arange(height, device=images.device)
-        columns = torch.arange(width, device=images.device).expand(count, width)
-        columns = torch.where(parameters.flips[:, None], width - 1 - columns, columns) + parameters.lefts[:, None]
-        cropped = padded.gather(2, rows[:, None, :, None].expand(-1, channels, -1, padded.shape[3]))
-        return cropped.gather(3, columns[:, None, None, :].expand(-1, channels, height, -1))
+        height, width = images.shape[2:]
+        row, column = (torch.arange(side, device=images.device) for side in (height, width))
+        columns = torch.where(parameters.flips[:, None], width - 1 - column, column) + parameters.lefts[:, None]
+        rows = parameters.tops[:, None] + row
+        sources = rows[:, :, None] * padded.shape[3] + columns[:, None, :]
+        picked = padded.flatten(2).gather(2, sources.flatten(1)[:, None].expand(-1, images.shape[1], -1))
+        return picked.view_as(images)

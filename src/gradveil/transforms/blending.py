@@ -51,7 +51,7 @@ def sharpness(images: Tensor, magnitudes: Tensor) -> Tensor:
     # All channels of an image as one line: neighbours are at fixed distances, and what wraps around is border.
     inner = slice(width + 1, -width - 1)
     pixels = images.flatten(1)
-    done = torch.empty_like(images)
+    done = torch.empty_like(images, memory_format=torch.contiguous_format)
     done.flatten(1)[:, inner] = blend(
         smooth(pixels, width), pixels[:, inner].float(), (1 + magnitudes).float()[:, None]
     )

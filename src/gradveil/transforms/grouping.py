@@ -1,20 +1,19 @@
 """Run a kernel that takes one number on a batch where each image has its own."""
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from itertools import groupby
 
 import torch
 from torch import Tensor
 
 
 def by_magnitude(images: Tensor, magnitudes: Tensor, kernel: Callable[[float, Tensor], Tensor]) -> Tensor:
-    """Apply `kernel` once for each distinct magnitude, to the images that have it."""
-    values = magnitudes.tolist()
-    distinct = sorted(set(values))
-    if len(distinct) == 1:
-        return kernel(distinct[0], images)
-    groups = torch.tensor([distinct.index(value) for value in values], device=images.device)
-    return by_group(images, groups, [partial(kernel, value) for value in distinct])
+    """Apply `kernel` to each run of images with one magnitude; fastest where these are few."""
+    runs = [(value, len(list(run))) for value, run in groupby(magnitudes.tolist())]
+    if len(runs) == 1:
+        return kernel(runs[0][0], images)
+    parts = torch.split(images, [length for _, length in runs])
+    return torch.cat([kernel(value, part) for (value, _), part in zip(runs, parts, strict=True)])
 
 
 def by_group(images: Tensor, groups: Tensor, functions: Sequence[Callable[[Tensor], Tensor]]) -> Tensor:

@@ -50,9 +50,9 @@ def brightness(images: Tensor, magnitudes: Tensor) -> Tensor:
 def autocontrast(images: Tensor, _: Tensor) -> Tensor:
     """Stretch each channel to 0…255, in double precision."""
     rows = images.flatten(2)
-    scale, offset = stretch(rows.amin(2), rows.amax(2))
-    stretched = rows.double().mul_(scale[..., None]).add_(offset[..., None])
-    return stretched.to(torch.int16).to(torch.uint8).view_as(images)
+    scale, offset = stretch(rows.amin(2, keepdim=True), rows.amax(2, keepdim=True))
+    # No clipping: what lies between the extremes stays between 0 and 255.
+    return rows.double().mul_(scale).add_(offset).to(torch.int16).to(torch.uint8).view_as(images)
 
 
 def stretch(low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
@@ -96,7 +96,7 @@ def equalize_table(histograms: Tensor) -> Tensor:
 
 def count_values(images: Tensor) -> Tensor:
     """Count how often each value occurs in each channel, int64 N×C×256."""
-    rows = images.flatten(0, 1).flatten(1)
+    rows = images.flatten(2).flatten(0, 1)
     counts = [count_rows(part) for part in torch.split(rows, CHANNELS_PER_COUNT)]
     return (counts[0] if len(counts) == 1 else torch.cat(counts)).view(*images.shape[:2], VALUES)
 

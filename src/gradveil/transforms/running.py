@@ -1,6 +1,6 @@
 """Run the steps of a policy over a batch: in chunks that stay in the cache, and maps of values in one table."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 import torch
@@ -22,12 +22,11 @@ def run(steps: Sequence[Step], images: Tensor) -> Tensor:
     size = max(1, min(CHUNK // images[0].numel(), (len(images) + 1) // 2))
     done = torch.empty_like(images, memory_format=torch.contiguous_format)
     groups = group(steps)
-    if groups is None:
-        return run_parts(steps, (part.contiguous() for part in torch.split(images, size)), done)
-    order = groups.argsort()
-    parts = (images.index_select(0, chosen) for chosen in torch.split(order, size))
-    run_parts([(operation, magnitudes[order]) for operation, magnitudes in steps], parts, done)
-    return done.index_select(0, order.argsort())
+    for start in range(0, len(images), size):
+        chunk = slice(start, start + size)
+        chunk_steps = [(operation, magnitudes[chunk]) for operation, magnitudes in steps]
+        run_chunk(chunk_steps, images[chunk], None if groups is None else groups[chunk], done[chunk])
+    return done
 
 
 def group(steps: Sequence[Step]) -> Tensor | None:
@@ -41,18 +40,19 @@ def group(steps: Sequence[Step]) -> Tensor | None:
 
 
 @torch.inference_mode()  # `done` was made outside, so what is given back takes part in autograd as usual
-def run_parts(steps: Sequence[Step], parts: Iterable[Tensor], done: Tensor) -> Tensor:
-    """Put the results for one part after the other into `done`."""
-    start = 0
-    for part in parts:
-        chunk = slice(start, start + len(part))
-        done[chunk] = run_part([(operation, magnitudes[chunk]) for operation, magnitudes in steps], part)
-        start = chunk.stop
-    return done
+def run_chunk(steps: Sequence[Step], images: Tensor, groups: Tensor | None, done: Tensor) -> None:
+    """Write the results into `done`; images of one group are next to each other while they are worked on."""
+    if groups is None:
+        done.copy_(run_part(steps, images.contiguous()))
+        return
+    order = groups.argsort()
+    sorted_steps = [(operation, magnitudes[order]) for operation, magnitudes in steps]
+    torch.index_select(run_part(sorted_steps, images.index_select(0, order)), 0, order.argsort(), out=done)
 
 
 def run_part(steps: Sequence[Step], images: Tensor) -> Tensor:
     for stretch in stretches(steps):
+        # Counting values pays if two operations need it; alone, each has a way of its own that is as fast.
         if sum(operation.table is not None for operation, _ in stretch) > 1:
             images = look_up(images, compose(stretch, count_values(images)))
         else:
