@@ -35,8 +35,9 @@ class TrainingSettings:
     threads: int = 2
 
     def __post_init__(self) -> None:
-        for name in ("epochs", "batch_size", "test_every", "threads"):
+        for name in ("epochs", "batch_size", "test_every"):
             require(name, getattr(self, name), getattr(self, name) >= 1, "1 or more")
+        require("threads", self.threads, 1 <= self.threads <= 1024, "from 1 to 1024")
         require("learning_rate", self.learning_rate, 0 < self.learning_rate < float("inf"), "above 0")
         require("weight_decay", self.weight_decay, 0 <= self.weight_decay < float("inf"), "0 or more")
         for name in ("momentum", "label_smoothing", "warm_up"):
