@@ -22,7 +22,7 @@ COLUMNS = (
     "advantage, x",
     "worst image",
     "SSIM of T(x)",
-    "seconds an image",
+    "core-seconds an image",
 )
 
 

@@ -1,0 +1,73 @@
+"""The study of the attacks: cells, budget, journal, tables."""
+
+from pathlib import Path
+
+import pytest
+
+from gradveil import data
+from gradveil.attacks import ATTACKS, Ensemble, GradientMatching
+from gradveil.errors import OutputError
+from gradveil.experiments.attack_tables import make_lines, render_markdown
+from gradveil.experiments.attacks import GREY, PARTS, Cell, Study, mean_runs, with_budget
+from gradveil.experiments.journal import Journal
+
+CELLS = [
+    Cell("trial", GREY, "lenet-relu", "init", "none", "fast", (0, 1), 3),
+    Cell("trial", GREY, "lenet-relu", "init", "policy:3-1-7,no-base", "policy-aware", (0,), 3),
+]
+
+
+def silent(what: str, done: int, total: int) -> None:
+    """Report to nobody."""
+
+
+def test_every_cell_names_what_exists() -> None:
+    for part, make in PARTS.items():
+        cells = list(make())
+        assert cells
+        assert len({str(cell) for cell in cells}) == len(cells)
+        assert all(cell.part == part and cell.attack in ATTACKS for cell in cells)
+
+
+def test_a_budget_counts_gradients() -> None:
+    halved = GradientMatching(restarts=4, prune=(0.25, 0.5))
+    assert mean_runs(halved) == pytest.approx(4 * 0.25 + 2 * 0.25 + 1 * 0.5)
+    shortened = with_budget(halved, 200)
+    assert isinstance(shortened, GradientMatching)
+    assert shortened.steps == 100
+    slow = with_budget(ATTACKS["dlg"], 400)
+    assert isinstance(slow, GradientMatching)
+    assert slow.steps == 20
+    assert with_budget(ATTACKS["fast"], None) is ATTACKS["fast"]
+    parts = with_budget(Ensemble({"a": GradientMatching(), "b": GradientMatching()}), 100)
+    assert isinstance(parts, Ensemble)
+    assert [member.steps for member in parts.members.values() if isinstance(member, GradientMatching)] == [50, 50]
+
+
+def test_a_stopped_study_goes_on_and_tells_what_is_missing(tmp_path: Path) -> None:
+    study = Study(tmp_path, {GREY: data.load("fashion-mnist-sample")})
+    study.run(CELLS[:1], silent)
+    first = study.journal.read()
+    table = render_markdown({"trial": make_lines(CELLS, first)})
+    assert "| fast | 2 |" in table
+    assert "| policy-aware | 0 of 1 | not run |" in table
+    study.run(CELLS, silent)
+    both = study.journal.read()
+    assert both[:1] == first
+    assert [entry["cell"]["attack"] for entry in both] == ["fast", "policy-aware"]
+    assert all(row["status"] == "ok" for entry in both for row in entry["rows"])
+    assert len(list((tmp_path / "pictures").glob("*.png"))) == 2
+    assert "not run" not in render_markdown({"trial": make_lines(CELLS, both)})
+
+
+def test_a_torn_line_is_forgotten_and_a_damaged_one_named(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "journal.jsonl")
+    journal.append({"a": 1})
+    with journal.path.open("ab") as stream:
+        stream.write(b'{"a": 2, "b"')
+    assert journal.read() == [{"a": 1}]
+    journal.append({"a": 3})
+    assert journal.read() == [{"a": 1}, {"a": 3}]
+    journal.path.write_bytes(b"nonsense\n")
+    with pytest.raises(OutputError, match="line 1"):
+        journal.read()
