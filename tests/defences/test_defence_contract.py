@@ -177,7 +177,10 @@ def test_those_that_know_the_model_train_one_with_batch_normalisation(text: str)
     assert all(torch.isfinite(tensor).all() for tensor in once.snapshots["final"].values())
 
 
-@pytest.mark.parametrize("text", ["gaussian:0.5", "laplacian:0.5", "prune:99", "topk:1", "sign", "clip:1e-6"])
+@pytest.mark.parametrize(
+    "text",
+    ["gaussian:0.5", "laplacian:0.5", "prune:99", "topk:1", "sign", "clip:1e-6", "dpsgd:noise=9:clip=1", "soteria:95"],
+)
 def test_training_uses_what_is_released(text: str) -> None:
     ours, plain = (train_briefly(arm).snapshots["final"]["head.weight"] for arm in (text, "gaussian:0"))
     assert not torch.allclose(ours, plain, atol=1e-4)

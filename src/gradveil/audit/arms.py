@@ -4,7 +4,6 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from gradveil.audit.cells import build_defended
-from gradveil.audit.settings import AuditSettings
 from gradveil.defences import Arm, Guarantee, guarantee_of, list_edits, success_bound
 from gradveil.defences.guarantee import CHANCE
 from gradveil.models import ModelSpec
@@ -41,18 +40,14 @@ class ArmNotes:
         return asdict(self)
 
 
-def describe_arm(arm: Arm, spec: ModelSpec, settings: AuditSettings, images: int) -> ArmNotes:
-    """Collect what there is to say of an arm; `images` is the size of the training split."""
-    edits = list_edits(spec.build(generator(settings.seed, "model")), build_defended(spec, arm, settings.seed))
-    training = settings.training
-    trained = set(settings.phases) != {"init"}
-    rate = min(1.0, training.batch_size / images)
-    steps = training.steps_per_epoch(images) * training.epochs
+def describe_arm(arm: Arm, spec: ModelSpec, seed: int, training: Guarantee | None) -> ArmNotes:
+    """Collect what there is to say of an arm; `training` is what its training guarantees."""
+    edits = list_edits(spec.build(generator(seed, "model")), build_defended(spec, arm, seed))
     released = guarantee_of(arm.defences, 1.0, 1)
     return ArmNotes(
         tuple(map(str, arm.defences)),
         edits,
-        guarantee_of(arm.defences, rate, steps) if trained else None,
+        training,
         released,
         success_bound(released.noise) if released is not None and released.epsilon is not None else None,
     )

@@ -176,7 +176,7 @@ class AuditRun:
             summaries,
             {arm: {name: floor.kind for name, floor in vars(found).items()} for arm, found in floors.items()},
             {arm: result.test_accuracy for arm, result in trained.items()},
-            {arm.name: describe_arm(arm, self.spec, self.settings, len(self.data.train)) for arm in self.arms},
+            {arm.name: self.describe(arm, trained.get(arm.name)) for arm in self.arms},
             pool_random_policies(summaries),
             self.data.class_names,
             {name: attack.needs for name, attack in self.attacks.items()},
@@ -184,6 +184,10 @@ class AuditRun:
             notices,
             tuple(pictures),
         )
+
+    def describe(self, arm: Arm, trained: TrainingResult | None) -> ArmNotes:
+        guarantee = None if trained is None else trained.guarantee
+        return describe_arm(arm, self.spec, self.settings.seed, guarantee)
 
     def truths_of(self, arm: Arm) -> list[Truth]:
         """Draw what the model is fed for each attacked image under this arm."""

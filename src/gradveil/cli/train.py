@@ -20,7 +20,7 @@ from gradveil.cli.data import Root
 from gradveil.cli.options import AsJson, Device, Out, Overwrite, Quiet, Seed, make_console, print_json
 from gradveil.cli.progress import progress_bar
 from gradveil.data import DataSet
-from gradveil.defences import CropFlip, Defence, PolicyDefence, defend_model, parse_defences
+from gradveil.defences import CropFlip, Defence, Guarantee, PolicyDefence, defend_model, list_edits, parse_defences
 from gradveil.errors import OutputError
 from gradveil.models import ModelSpec
 from gradveil.reports.curves import draw_curves
@@ -121,7 +121,8 @@ def train_model(
             progress=progress,
         )
     options = {"data": data, "model": model, "defences": [*map(str, defences)], "seed": seed, "device": str(place)}
-    written = write_results(folder, {**options, **settings.to_record()}, network, result)
+    edits = list_edits(spec.build(generator(seed, "model")), network)
+    written = write_results(folder, {**options, **settings.to_record()}, network, edits, result)
     if as_json:
         print_json(written)
     console.print(summary(written, folder))
@@ -176,7 +177,7 @@ def run_folder(out: Path, resume: bool, overwrite: bool) -> Iterator[Path]:
 
 
 def write_results(
-    folder: Path, settings: dict[str, Any], model: torch.nn.Module, result: TrainingResult
+    folder: Path, settings: dict[str, Any], model: torch.nn.Module, edits: Sequence[str], result: TrainingResult
 ) -> dict[str, Any]:
     """Write the picture of the curves and train.json; give the record."""
     figures = {
@@ -185,6 +186,8 @@ def write_results(
         "train_accuracy": result.curves[-1].train_accuracy,
         "seconds": result.seconds,
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
+        "model_edits": list(edits),
+        "guarantee": None if result.guarantee is None else result.guarantee.to_record(),
         "snapshots": {phase: f"{phase}.safetensors" for phase in result.snapshots},
         "curves": "curves.jsonl",
     }
@@ -206,6 +209,10 @@ def summary(written: dict[str, Any], folder: Path) -> Table:
     table.add_row("model", f"{settings['model']} ({written['parameters']:,} parameters)")
     table.add_row("images", f"{settings['data']}; {name_defences(settings)}")
     table.add_row("training", f"{settings['recipe']} recipe, {settings['epochs']} epochs, {written['seconds']:.0f} s")
+    for edit in written["model_edits"]:
+        table.add_row("model changed", edit)
+    if written["guarantee"] is not None:
+        table.add_row("guarantee", str(Guarantee(**written["guarantee"])))
     table.add_row("test accuracy", f"{written['test_accuracy']:.2%}", style="bold")
     table.add_row("written to", f"{folder}/ ({', '.join(written['snapshots'])}, curves.png, train.json)")
     return table

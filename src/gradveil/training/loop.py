@@ -13,7 +13,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from gradveil.data import DataSet, ImageSet
+from gradveil.defences import Guarantee, guarantee_of
 from gradveil.defences.base import Defence, compute_defended, defend_batch, defend_release
+from gradveil.defences.guarantee import find_private
 from gradveil.errors import SettingsError
 from gradveil.models import ModelSpec
 from gradveil.rng import generator, global_state_from
@@ -45,12 +47,13 @@ class TrainingProgress:
 
 @dataclass(frozen=True, eq=False)
 class TrainingResult:
-    """The weights at the phases asked for, the curves, and the accuracy at the end."""
+    """The weights at the phases asked for, the curves, and the accuracy at the end; DP-SGD has a guarantee too."""
 
     snapshots: dict[str, Weights]
     curves: tuple[Epoch, ...]
     test_accuracy: float
     seconds: float
+    guarantee: Guarantee | None = None
 
 
 def train(
@@ -88,7 +91,8 @@ def train(
     curves = run.state.curves
     assert curves[-1].test_accuracy is not None, "the last epoch is always tested"
     ordered = {phase: snapshots[phase] for phase in phases}
-    return TrainingResult(ordered, curves, curves[-1].test_accuracy, run.state.seconds)
+    guarantee = guarantee_of(defences, run.batch_size / len(run.images), run.steps)
+    return TrainingResult(ordered, curves, curves[-1].test_accuracy, run.state.seconds, guarantee)
 
 
 class Run:
@@ -112,6 +116,7 @@ class Run:
         self.settings = settings
         self.defences = tuple(defences)
         self.computes = any(type(defence).compute is not Defence.compute for defence in defences)
+        self.private = find_private(defences) is not None
         self.releases = any(type(defence).release is not Defence.release for defence in defences)
         self.seed = seed
         self.device = device
@@ -199,7 +204,7 @@ class Run:
                 f"{self.settings.learning_rate}, or less noise"
             )
         if self.releases:
-            self.release(len(batch))
+            self.release(max(1, len(batch)))
         self.optimiser.step()
         self.state.step += 1
         self.state.loss += loss
@@ -207,14 +212,24 @@ class Run:
 
     def next_batch(self) -> Batch:
         """Draw the images of this step and let the defences change them."""
+        chosen = self.images.take(self.draw_each() if self.private else self.next_places())
+        source = generator(self.seed, "training", "batch", self.state.step)
+        batch = defend_batch(self.defences, Batch(chosen.images, chosen.labels), source)
+        return Batch(batch.images.to(self.device), batch.labels.to(self.device))
+
+    def next_places(self) -> Tensor:
+        """Take the next places of an epoch's order."""
         epoch, index = divmod(self.state.step, self.steps_per_epoch)
         if self.shuffled[0] != epoch:
             source = generator(self.seed, "training", "shuffle", epoch)
             self.shuffled = epoch, torch.randperm(len(self.images), generator=source)
-        chosen = self.images.take(self.shuffled[1][index * self.batch_size : (index + 1) * self.batch_size])
-        source = generator(self.seed, "training", "batch", self.state.step)
-        batch = defend_batch(self.defences, Batch(chosen.images, chosen.labels), source)
-        return Batch(batch.images.to(self.device), batch.labels.to(self.device))
+        return self.shuffled[1][index * self.batch_size : (index + 1) * self.batch_size]
+
+    def draw_each(self) -> Tensor:
+        """Draw for each image whether it takes part, as the accountant of DP-SGD supposes; it may be none."""
+        source = generator(self.seed, "training", "draw each", self.state.step)
+        draws = torch.rand(len(self.images), generator=source)
+        return (draws < self.batch_size / len(self.images)).nonzero().squeeze(1)
 
     def compute_gradient(self, batch: Batch) -> tuple[float, int]:
         """Leave the gradient in the parameters; give the loss and the number of right answers."""
@@ -226,10 +241,16 @@ class Run:
         self.optimiser.zero_grad()
         if self.computes:
             source = generator(self.seed, "training", "compute", self.state.step, device=self.device)
-            self.put_gradients(compute_defended(self.defences)(self.model, self.loss, batch, source))
+            tensors = compute_defended(self.defences)(self.model, self.loss, batch, source)
+            # The number of images drawn is itself private: the sum is divided by how many are expected.
+            share = max(1, len(batch)) / self.batch_size
+            self.put_gradients({name: share * tensor for name, tensor in tensors.items()})
         else:
             loss.backward()  # type: ignore[no-untyped-call]
-        return float(loss.detach()), int((logits.argmax(1) == batch.labels).sum())
+        if len(batch) == 0:
+            return 0.0, 0
+        right = float((logits.argmax(1) == batch.labels).double().mean())
+        return float(loss.detach()), round(right * self.batch_size)
 
     def loss(self, logits: Tensor, labels: Tensor) -> Tensor:
         return F.cross_entropy(logits, labels, label_smoothing=self.settings.label_smoothing)
