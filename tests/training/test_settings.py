@@ -1,13 +1,20 @@
 """Settings and recipes: what is allowed, the JSON round trip, the schedules."""
 
 import json
+import math
 from dataclasses import fields, replace
 from typing import Any
 
 import pytest
+import torch
 
+from gradveil.data import load
+from gradveil.defences import CropFlip
 from gradveil.errors import SettingsError, UnknownNameError
+from gradveil.models import build
+from gradveil.rng import generator
 from gradveil.training import FAST, PAPER, RECIPES, TrainingSettings
+from gradveil.training.loop import Run
 
 
 def test_the_paper_recipe_is_the_published_one() -> None:
@@ -78,3 +85,22 @@ def test_values_out_of_range_are_refused(name: str, value: Any) -> None:
 )
 def test_steps_of_an_epoch(images: int, fraction: float, steps: int) -> None:
     assert replace(PAPER, fraction=fraction).steps_per_epoch(images) == steps
+
+
+@pytest.mark.slow
+def test_without_its_rise_the_papers_recipe_kills_the_convnet() -> None:
+    """Why PAPER departs from the papers: at full rate from the first step every last unit dies, and stays dead."""
+    sample = load("fashion-mnist-sample")
+
+    def last_losses(warm_up: float) -> list[float]:
+        model = build("convnet-8", sample.shape, sample.classes, sample.mean, sample.std, generator(2, "model"))
+        run = Run(model, sample, replace(PAPER, warm_up=warm_up), (CropFlip(),), 2, torch.device("cpu"))
+        losses = []
+        for _ in range(30):
+            before = run.state.loss
+            run.take_step()
+            losses.append(run.state.loss - before)
+        return losses[-5:]
+
+    assert last_losses(0.0) == pytest.approx([math.log(10)] * 5, abs=0.05)
+    assert max(last_losses(PAPER.warm_up)) < 2
