@@ -40,7 +40,7 @@ CASES = {
     "mixup": Case("mixup"),
     "instahide": Case("instahide"),
     "dpsgd": Case("dpsgd:noise=0.5:clip=1", "dpsgd:noise=0:clip=1e9"),
-    "soteria": Case("soteria:40", "soteria:0"),
+    "soteria": Case("soteria:40:probes=4", "soteria:0"),
     "precode": Case("precode:width=8"),
 }
 IDENTITIES = [case.identity for case in CASES.values() if case.identity]
@@ -171,7 +171,9 @@ def test_each_works_in_training(case: Case) -> None:
     assert all(torch.equal(tensor, again.snapshots["final"][name]) for name, tensor in last.items())
 
 
-@pytest.mark.parametrize("text", ["soteria:40", "dpsgd:noise=0.5:clip=1", "precode"])
+@pytest.mark.parametrize(
+    "text", ["soteria:40:probes=1", "dpsgd:noise=0.5:clip=1", "precode:width=8,soteria:9:probes=1"]
+)
 def test_those_that_know_the_model_train_one_with_batch_normalisation(text: str) -> None:
     once = train_briefly(text, "resnet20-1")
     assert all(torch.isfinite(tensor).all() for tensor in once.snapshots["final"].values())
@@ -179,7 +181,16 @@ def test_those_that_know_the_model_train_one_with_batch_normalisation(text: str)
 
 @pytest.mark.parametrize(
     "text",
-    ["gaussian:0.5", "laplacian:0.5", "prune:99", "topk:1", "sign", "clip:1e-6", "dpsgd:noise=9:clip=1", "soteria:95"],
+    [
+        "gaussian:0.5",
+        "laplacian:0.5",
+        "prune:99",
+        "topk:1",
+        "sign",
+        "clip:1e-6",
+        "dpsgd:noise=9:clip=1",
+        "soteria:95:probes=1",
+    ],
 )
 def test_training_uses_what_is_released(text: str) -> None:
     ours, plain = (train_briefly(arm).snapshots["final"]["head.weight"] for arm in (text, "gaussian:0"))

@@ -80,6 +80,10 @@ class Charge(torch.autograd.Function):
         ctx.save_for_backward(inputs[1])
 
     @staticmethod
+    def jvp(ctx: Any, values: Tensor, penalty: Tensor, weight: None) -> Tensor:  # noqa: ARG004
+        return values.clone()
+
+    @staticmethod
     def backward(ctx: Any, slopes: Tensor) -> tuple[Tensor, Tensor, None]:
         (penalty,) = ctx.saved_tensors
         return slopes, torch.full_like(penalty, ctx.weight), None

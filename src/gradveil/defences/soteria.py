@@ -1,16 +1,18 @@
 """Soteria: perturb the representation that the last layer's gradient shows (Sun et al., 2021)."""
 
+import copy
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
-from torch.func import vjp, vmap
+from torch.func import jvp, vjp, vmap
 
 from gradveil.client import Tensors
 from gradveil.defences.base import Compute
 from gradveil.defences.grammar import Parametrised
 from gradveil.errors import SettingsError
+from gradveil.models.frozen import freeze_batch_norm
 from gradveil.rng import global_state_from
 from gradveil.types import Batch, Loss
 
@@ -24,16 +26,21 @@ class Soteria(Parametrised):
 
     These are the ones with the smallest ‖∂r/∂x‖ / |r|: a small change of the feature r would need a large change of the
     image x. Their columns of the weight's gradient are set to zero, as in the authors' code; for a batch the ratios are
-    summed over its images. It takes one backward pass for each feature.
+    summed over its images. That takes a backward pass for each feature; with `probes`, ‖∂r/∂x‖ is estimated from so
+    many random directions instead, all features at once, which makes training bearable.
     """
 
     percent: float
+    probes: int = 0
 
     name: ClassVar[str] = "soteria"
-    allowed: ClassVar[str] = "write soteria:P with the percentage of features to hide, 0 ≤ P < 100, such as soteria:40"
+    allowed: ClassVar[str] = (
+        "write soteria:P with the percentage of features to hide, 0 ≤ P < 100, and :probes=K with 0 ≤ K ≤ 10000 to "
+        "choose them by K random directions, such as soteria:40:probes=16"
+    )
 
     def is_allowed(self) -> bool:
-        return 0 <= self.percent < 100
+        return 0 <= self.percent < 100 and 0 <= self.probes <= 10000
 
     def compute(self, inner: Compute) -> Compute:
         def perturbed(model: nn.Module, loss: Loss, batch: Batch, generator: torch.Generator) -> Tensors:
@@ -43,7 +50,7 @@ class Soteria(Parametrised):
             if hidden == 0 or len(batch) == 0:
                 return tensors
             with global_state_from(generator):
-                telling = sensitivity(model, layer, batch.pixels()).argsort(stable=True)[:hidden]
+                telling = sensitivity(model, batch.pixels(), self.probes).argsort(stable=True)[:hidden]
             weight = tensors[f"{name}.weight"].clone()
             weight[:, telling] = 0
             return {**tensors, f"{name}.weight": weight}
@@ -59,9 +66,29 @@ def last_linear(model: nn.Module) -> tuple[str, nn.Linear]:
     return found[-1]
 
 
-def sensitivity(model: nn.Module, layer: nn.Linear, pixels: Tensor) -> Tensor:
-    """Take ‖∂r/∂x‖ / |r| of every feature, summed over the images; a feature that is 0 tells nothing: infinite."""
-    features, pull = vjp(lambda images: features_of(model, layer, images), pixels)  # type: ignore[misc]
+def sensitivity(model: nn.Module, pixels: Tensor, probes: int = 0) -> Tensor:
+    """Take ‖∂r/∂x‖ / |r| of every feature, summed over the images; a feature that is 0 tells nothing: infinite.
+
+    It is taken in evaluation mode, in which no image touches the features of another.
+    """
+    frozen = freeze_batch_norm(copy.deepcopy(model).eval())
+    features, slopes = estimate_slopes(frozen, pixels, probes) if probes else take_slopes(frozen, pixels)
+    return (slopes / features.abs()).nan_to_num(nan=torch.inf).sum(0).detach()
+
+
+def estimate_slopes(model: nn.Module, pixels: Tensor, probes: int) -> tuple[Tensor, Tensor]:
+    """Give the features, N×F, and estimate ‖∂r/∂x‖: over normal directions v, (∂r/∂x · v)² is ‖∂r/∂x‖² on average."""
+    features = torch.zeros(0)
+    total = torch.zeros(())
+    for _ in range(probes):
+        features, change = jvp(lambda images: features_of(model, images), (pixels,), (torch.randn_like(pixels),))  # type: ignore[misc]
+        total = total + change.square()
+    return features, (total / probes).sqrt()
+
+
+def take_slopes(model: nn.Module, pixels: Tensor) -> tuple[Tensor, Tensor]:
+    """Give the features and ‖∂r/∂x‖ of each, both N×F."""
+    features, pull = vjp(lambda images: features_of(model, images), pixels)  # type: ignore[misc]
     count = features.shape[1]
     size = max(1, CHUNK // len(pixels))
 
@@ -72,22 +99,19 @@ def sensitivity(model: nn.Module, layer: nn.Linear, pixels: Tensor) -> Tensor:
 
     eye = torch.eye(count, device=pixels.device)
     slopes = torch.cat([vmap(norms)(eye[start : start + size]) for start in range(0, count, size)])
-    ratios: Tensor = (slopes.T / features.abs()).nan_to_num(nan=torch.inf)
-    return ratios.sum(0).detach()
+    return features, slopes.T
 
 
-def features_of(model: nn.Module, layer: nn.Linear, images: Tensor) -> Tensor:
-    """Give what the layer is fed for these images in evaluation mode, N×F."""
+def features_of(model: nn.Module, images: Tensor) -> Tensor:
+    """Give what the last linear layer is fed for these images, N×F."""
     seen: list[Tensor] = []
-    training = model.training
 
     def note(_: nn.Module, inputs: tuple[Any, ...]) -> None:
         seen.append(inputs[0])
 
-    handle = layer.register_forward_pre_hook(note)
+    handle = last_linear(model)[1].register_forward_pre_hook(note)
     try:
-        model.eval()(images)
+        model(images)
     finally:
-        model.train(training)
         handle.remove()
     return seen[0]
