@@ -145,7 +145,6 @@ def main() -> None:
         results = {(count, side): run(count, side, policies) for side in SIDES for count in COUNTS}
     for side in reversed(SIDES):
         ratios = results[COUNTS[-1], side].ratios()
-        print(
-            f"transforms ({POLICIES} policies, {COUNTS[-1]:,} images of {side}×{side}): "
-            f"{statistics.median(ratios):.1f}x over the plain baseline (n={REPEATS}, min {min(ratios):.1f}, max {max(ratios):.1f})"
-        )
+        name = f"transforms ({POLICIES} policies, {COUNTS[-1]:,} images of {side}×{side})"
+        spread = f"(n={REPEATS}, min {min(ratios):.1f}, max {max(ratios):.1f})"
+        print(f"{name}: {statistics.median(ratios):.1f}x over the plain baseline {spread}")
