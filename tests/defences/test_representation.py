@@ -50,7 +50,7 @@ def test_many_probes_come_near_the_exact_ratios() -> None:
 def test_the_most_telling_columns_are_hidden_and_nothing_else() -> None:
     with global_state_from(generator(1)):
         model = small_model()
-    released = compute_defended([Soteria(25)])(model, F.cross_entropy, batch(), generator(0))
+    released = compute_defended([Soteria(25, 0)])(model, F.cross_entropy, batch(), generator(0))
     plain = gradient(model, F.cross_entropy, batch().pixels(), batch().labels)
     gone = plain_sensitivity(model, batch().pixels()).argsort()[:3]
     expected = plain["3.weight"].clone()
@@ -58,6 +58,15 @@ def test_the_most_telling_columns_are_hidden_and_nothing_else() -> None:
     torch.testing.assert_close(released["3.weight"], expected)
     for name in ("1.weight", "1.bias", "3.bias"):
         torch.testing.assert_close(released[name], plain[name])
+
+
+def test_for_a_single_image_the_choice_is_exact() -> None:
+    with global_state_from(generator(1)):
+        model = small_model()
+    ours, exact = (
+        compute_defended([Soteria(50, probes)])(model, F.cross_entropy, batch(1), generator(0)) for probes in (1, 0)
+    )
+    assert torch.equal(ours["3.weight"], exact["3.weight"])
 
 
 def test_a_bottleneck_stands_before_the_last_layer() -> None:

@@ -45,7 +45,7 @@ def read_random_policy(text: str) -> Defence:
     """Draw three entries of the catalogue with the seed that is given."""
     if not (text.isascii() and text.isdigit() and len(text) <= 9):
         raise SettingsError(
-            f"{RANDOM}:{text} names no seed: write {RANDOM}:N with a whole number N below a milliard, or, in an audit, "
+            f"{RANDOM}:{text} names no seed: write {RANDOM}:N with a number N of up to 9 digits, or, in an audit, "
             f"{RANDOM} alone for {RANDOM_POLICIES} of them"
         )
     source = generator(int(text), RANDOM)

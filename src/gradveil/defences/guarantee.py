@@ -34,7 +34,8 @@ class Guarantee:
     def __str__(self) -> str:
         size = "no ε" if self.epsilon is None else f"ε = {self.epsilon:.3g} at δ = {self.delta:g}"
         tail = f" ({self.remark})" if self.remark else ""
-        return f"{size}, {self.steps} steps at sampling rate {self.rate:.3g}{tail}"
+        steps = "1 step" if self.steps == 1 else f"{self.steps} steps"
+        return f"{size}, {steps} at sampling rate {self.rate:.3g}{tail}"
 
     def to_record(self) -> dict[str, Any]:
         """Give the guarantee as it stands in JSON."""

@@ -26,17 +26,18 @@ class Soteria(Parametrised):
 
     These are the ones with the smallest ‖∂r/∂x‖ / |r|: a small change of the feature r would need a large change of the
     image x. Their columns of the weight's gradient are set to zero, as in the authors' code; for a batch the ratios are
-    summed over its images. That takes a backward pass for each feature; with `probes`, ‖∂r/∂x‖ is estimated from so
-    many random directions instead, all features at once, which makes training bearable.
+    summed over its images. That takes a backward pass for each feature. Differs from Sun et al.: for a batch of several
+    images ‖∂r/∂x‖ is estimated from `probes` random directions, all features at once, without which training would be
+    out of reach; with 0 probes it is exact there too.
     """
 
     percent: float
-    probes: int = 0
+    probes: int = 16
 
     name: ClassVar[str] = "soteria"
     allowed: ClassVar[str] = (
         "write soteria:P with the percentage of features to hide, 0 ≤ P < 100, and :probes=K with 0 ≤ K ≤ 10000 to "
-        "choose them by K random directions, such as soteria:40:probes=16"
+        "choose those of a batch by K random directions (0: exactly), such as soteria:40"
     )
 
     def is_allowed(self) -> bool:
@@ -50,7 +51,8 @@ class Soteria(Parametrised):
             if hidden == 0 or len(batch) == 0:
                 return tensors
             with global_state_from(generator):
-                telling = sensitivity(model, batch.pixels(), self.probes).argsort(stable=True)[:hidden]
+                probes = self.probes if len(batch) > 1 else 0
+                telling = sensitivity(model, batch.pixels(), probes).argsort(stable=True)[:hidden]
             weight = tensors[f"{name}.weight"].clone()
             weight[:, telling] = 0
             return {**tensors, f"{name}.weight": weight}
