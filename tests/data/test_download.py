@@ -1,7 +1,7 @@
 import fcntl
 import hashlib
 import logging
-import os
+import random
 import socket
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from gradveil.data.base import silent
 from gradveil.data.download import RemoteFile, fetch
 from gradveil.errors import DataError, InputError, OutputError
 
-CONTENT = os.urandom(1_000_000)
+CONTENT = random.Random(0).randbytes(1_000_000)
 
 
 @pytest.fixture(autouse=True)
@@ -46,7 +46,7 @@ def test_a_file_that_is_there_is_checked_and_not_fetched_again(tmp_path: Path) -
     assert server.ranges == []
 
 
-@pytest.mark.parametrize("wrong", [CONTENT[:-1], CONTENT[:-1] + b"!", b""])
+@pytest.mark.parametrize("wrong", [CONTENT[:-1], CONTENT[:-1] + b"!", b""], ids=["cut", "changed", "empty"])
 def test_a_wrong_file_under_the_right_name_is_replaced(
     wrong: bytes, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -135,7 +135,9 @@ def test_a_wrong_hash_leaves_the_file_that_was_there(tmp_path: Path) -> None:
     assert (tmp_path / "file.bin").read_bytes() == b"old"
 
 
-@pytest.mark.parametrize("content", [CONTENT + b"more", CONTENT[:50], b"<html>please log in</html>"])
+@pytest.mark.parametrize(
+    "content", [CONTENT + b"more", CONTENT[:50], b"<html>please log in</html>"], ids=["longer", "cut", "a page"]
+)
 def test_a_file_of_another_length_is_refused_at_once(content: bytes, tmp_path: Path) -> None:
     with (
         serving(Behaviour(content)) as server,
