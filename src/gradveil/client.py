@@ -43,14 +43,14 @@ def updates_apart(
     model: nn.Module, loss: Loss, images: Tensor, labels: Tensor, local: LocalSteps | None = None
 ) -> Tensors:
     """Compute what each of T clients would release for its images, T×B×C×H×W; differentiable in the images."""
-    if local is None:
-        return gradients_apart(model, loss, images, labels)
     before = parameters_of(model)
 
-    def change(ours: Tensor, theirs: Tensor) -> Tensors:
+    def release(ours: Tensor, theirs: Tensor) -> Tensors:
+        if local is None:
+            return gradient(model, loss, ours, theirs)
         return difference(local_weights(model, loss, ours, theirs, local), before)
 
-    return dict(vmap(change, randomness="different")(images, labels))
+    return dict(vmap(release, randomness="different")(images, labels))
 
 
 def local_weights(model: nn.Module, loss: Loss, images: Tensor, labels: Tensor, local: LocalSteps) -> Tensors:

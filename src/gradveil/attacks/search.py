@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from gradveil.attacks.distances import DISTANCES, similarities
+from gradveil.attacks.distances import DISTANCES, Gradients, similarities
 from gradveil.attacks.observation import Observation
 from gradveil.attacks.optimisers import OPTIMISERS
 from gradveil.attacks.priors import Statistics, disagreement, energy, statistics_gap, total_variation
@@ -31,6 +31,14 @@ class Moment:
     distances: list[float]
     similarities: dict[str, list[float]]
     pixels: Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """The distance of every run at one point, and the gradients of the first observation that it came from."""
+
+    distances: Tensor
+    candidate: Gradients
 
 
 class Search:
@@ -92,12 +100,15 @@ class Search:
         for step in range(self.attack.steps):
             if step in scale_changes:
                 self.set_points(shrink(self.images(), scale_changes[step]), self.logits())
-            if step % every == 0:
-                self.note(step)
-            if step in prunings:
-                self.prune()
-            for _ in range(self.attack.iterations):
-                self.iterate(step)
+            noted = step % every == 0 or step in prunings
+            for iteration in range(self.attack.iterations):
+                now = self.evaluate()
+                if noted and iteration == 0:
+                    self.note(step, now)
+                    if step in prunings:
+                        self.prune()
+                        now = self.evaluate()
+                self.move(now.distances, step)
             self.keep_in_box()
             if self.attack.tolerance and step % every == 0:
                 self.stop_matched(step)
@@ -105,21 +116,22 @@ class Search:
                 break
             yield step + 1
         if len(self.rows):
-            self.note(self.attack.steps)
+            self.note(self.attack.steps, self.evaluate())
             self.end(torch.ones(len(self.rows), dtype=torch.bool))
 
-    def iterate(self, step: int) -> None:
-        """Evaluate the slope once and move."""
-        slope = self.slope(self.distance(), step)
+    def evaluate(self) -> "Evaluation":
+        """Measure each run's distance at the present images, averaged over what was observed."""
+        pixels, labels, measure = self.pixels(), self.present_labels(), DISTANCES[self.attack.distance]
+        candidates = [seen.candidate(pixels, labels) for seen in self.observations]
+        apart = [measure(ours, seen.released) for ours, seen in zip(candidates, self.observations, strict=True)]
+        return Evaluation(torch.stack(apart).mean(0), candidates[0])
+
+    def move(self, distances: Tensor, step: int) -> None:
+        """Take the slope and go along it."""
+        slope = self.slope(distances, step)
         move = self.optimiser.move(slope.sign() if self.attack.signed else slope, self.attack.rate(step))
         with torch.no_grad():
             self.flat.add_(move)
-
-    def distance(self) -> Tensor:
-        """Measure each run's distance at the present images, averaged over what was observed."""
-        pixels, labels, measure = self.pixels(), self.present_labels(), DISTANCES[self.attack.distance]
-        apart = [measure(seen.candidate(pixels, labels), seen.released) for seen in self.observations]
-        return torch.stack(apart).mean(0)
 
     def slope(self, distance: Tensor, step: int) -> Tensor:
         """Differentiate the whole objective; the sum keeps every run's slope its own."""
@@ -159,20 +171,19 @@ class Search:
             with torch.no_grad():
                 self.flat[:, :count].clamp_(low, high)
 
-    def note(self, step: int) -> None:
+    def note(self, step: int, now: "Evaluation") -> None:
         """Write down where every run is."""
-        # Not under no_grad: the candidate may be a weight change, whose steps are derivatives themselves.
-        pixels, labels, seen = self.pixels().detach(), self.present_labels().detach(), self.observations[0]
-        alike = similarities(seen.candidate(pixels, labels), seen.released)
-        distances = self.distance().detach()
+        distances = now.distances.detach()
         self.first = distances if self.first is None else self.first
+        candidate = {name: tensor.detach() for name, tensor in now.candidate.items()}
+        alike = similarities(candidate, self.observations[0].released)
         self.moments.append(
             Moment(
                 step,
                 self.rows.tolist(),
                 distances.tolist(),
-                {name: values.detach().tolist() for name, values in alike.items()},
-                pixels.clamp(0, 1),
+                {name: values.tolist() for name, values in alike.items()},
+                self.pixels().detach().clamp(0, 1),
             )
         )
 
@@ -189,10 +200,11 @@ class Search:
     def stop_matched(self, step: int) -> None:
         """End the runs that have matched as far as asked, or that are lost."""
         assert self.first is not None
-        distances = self.distance().detach()
+        now = self.evaluate()
+        distances = now.distances.detach()
         done = (distances <= self.attack.tolerance * self.first) | ~distances.isfinite()
         if done.any():
-            self.note(step + 1)
+            self.note(step + 1, now)
             self.end(done)
 
     def end(self, done: Tensor) -> None:
