@@ -177,6 +177,14 @@ def test_draws_of_no_usable_shape_are_refused() -> None:
         PolicyDraws(torch.zeros(3, dtype=torch.int64), torch.ones(2, 3, dtype=torch.int8))
 
 
+def test_draws_of_another_policy_are_refused() -> None:
+    images = make_images()
+    with pytest.raises(SettingsError, match="draws with 1 signs for 3-1-7, which has 3 steps"):
+        Policy((3, 1, 7)).apply(images, Policy((3,)).sample(8, generator(0)))
+    with pytest.raises(SettingsError, match=r"draws of more members than 3-1-7\+43-18-18 has"):
+        HYBRID.apply(images, parse_policy("3-1-7+3-1-7+3-1-7").sample(8, generator(1)))
+
+
 @pytest.mark.parametrize("transform", EVERY_KIND, ids=str)
 def test_no_images_give_no_images(transform: BatchTransform[Any]) -> None:
     images = make_images(0)

@@ -59,7 +59,7 @@ class Reader:
         return Policy(indices, self.catalogue)
 
     def read_index(self, part: Part) -> int:
-        if not re.fullmatch("0|[1-9][0-9]*", part.text):
+        if not re.fullmatch("0|[1-9][0-9]{0,8}", part.text):
             raise self.error(part, f"is not an index: {FORMS}")
         index, last = int(part.text), len(self.catalogue) - 1
         if index > last:

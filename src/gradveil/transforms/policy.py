@@ -11,7 +11,7 @@ from itertools import product
 import torch
 from torch import Tensor
 
-from gradveil.errors import PolicyError
+from gradveil.errors import PolicyError, SettingsError
 from gradveil.transforms.base import BatchTransform, straight_through, to_bytes, to_float
 from gradveil.transforms.catalogue import CATALOGUE, Catalogue, Operation, Transform
 from gradveil.transforms.grouping import by_group
@@ -90,6 +90,11 @@ class Policy(BatchTransform[PolicyDraws]):
 
     def steps(self, parameters: PolicyDraws) -> Iterator[tuple[Operation, Tensor]]:
         """Pair each operation that changes anything with its magnitudes, float64 N."""
+        if parameters.signs.shape[1] < len(self.indices):
+            raise SettingsError(
+                f"draws with {parameters.signs.shape[1]} signs for {self}, which has {len(self.indices)} steps: "
+                "apply the draws of the same policy"
+            )
         for step, transform in enumerate(self.transforms):
             if not transform.is_identity:
                 yield transform.operation, parameters.signs[:, step].double() * transform.magnitude
@@ -129,9 +134,8 @@ class PolicySet(BatchTransform[PolicyDraws]):
         """Tell which steps of which member draw a sign, bool members×steps."""
         rows = [[transform.draws_sign for transform in policy.transforms] for policy in self.policies]
         width = max(map(len, rows))
-        return torch.tensor([row + [False] * (width - len(row)) for row in rows], dtype=torch.bool).view(
-            len(rows), width
-        )
+        filled = [row + [False] * (width - len(row)) for row in rows]
+        return torch.tensor(filled, dtype=torch.bool).view(len(rows), width)
 
     def sample(self, count: int, generator: torch.Generator) -> PolicyDraws:
         device = generator.device
@@ -167,6 +171,8 @@ class PolicySet(BatchTransform[PolicyDraws]):
         """Apply each policy to the images that drew it."""
         if len(self.policies) == 1 or len(images) == 0:
             return apply(self.policies[0], images, parameters)
+        if int(parameters.members.max()) >= len(self.policies):
+            raise SettingsError(f"draws of more members than {self} has: apply the draws of the same policy")
 
         def apply_member(member: int, part: Tensor) -> Tensor:
             drawn = (parameters.members == member).nonzero().squeeze(1)
