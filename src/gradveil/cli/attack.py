@@ -21,7 +21,7 @@ from gradveil.errors import SettingsError
 from gradveil.models import ModelSpec
 from gradveil.reports.attack_pictures import draw_losses, draw_similarities, draw_strip
 from gradveil.results import claimed_folder, find_device, record, to_json, write_file
-from gradveil.training import load_checkpoint
+from gradveil.training import Checkpoint, load_checkpoint
 from gradveil.training.checkpoint import Weights
 from gradveil.types import Batch, to_pixels
 
@@ -147,6 +147,7 @@ def choose_weights(
                 f"{checkpoint} is for images of {loaded.spec.shape} in {loaded.spec.classes} classes, the data has "
                 f"{data.shape} in {data.classes}: choose the data it was trained on"
             )
+        check_model(checkpoint, loaded, arm, seed)
         return loaded.spec, loaded.weights, checkpoint.stem
     if phase not in (None, "init"):
         raise SettingsError(
@@ -154,6 +155,17 @@ def choose_weights(
         )
     spec = ModelSpec(model, data.shape, data.classes, data.mean, data.std)
     return spec, build_defended(spec, arm, seed).state_dict(), "init"
+
+
+def check_model(path: Path, loaded: Checkpoint, arm: Arm, seed: int) -> None:
+    """Refuse an arm that makes another model than the one that was trained."""
+    wanted = build_defended(loaded.spec, arm, seed).state_dict()
+    if {name: tensor.shape for name, tensor in wanted.items()} != {k: v.shape for k, v in loaded.weights.items()}:
+        trained = ", ".join(map(str, loaded.defences)) or "none"
+        raise SettingsError(
+            f"{path} was trained with the defences {trained}, and under '{arm.name}' the model is another: "
+            "name with --defence what changes the model"
+        )
 
 
 def choose_images(text: str, count: int) -> tuple[int, ...]:
