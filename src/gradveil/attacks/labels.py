@@ -66,12 +66,12 @@ def restore_counts(task: Task, update: Update) -> Tensor:
     """
     head = find_head(task, update)
     if head is None:
-        negative = (-head_gradient(task, update)).clamp(min=0)
+        negative = (-head_gradient(task, update)).clamp(min=0).cpu()
         return whole_counts(negative / negative.sum().clamp(min=1e-30) * update.images, update.images)
-    share = head.bias_gradient.double()
+    share = head.bias_gradient.double().cpu()
     safe = torch.where(share.abs() > 1e-12, share, torch.full_like(share, 1e-12))
-    features = head.weight_gradient.double() / safe[:, None]
-    columns = (features @ head.weight.double().T + head.bias.double()).softmax(1).T
+    features = head.weight_gradient.double().cpu() / safe[:, None]
+    columns = (features @ head.weight.double().cpu().T + head.bias.double().cpu()).softmax(1).T
     system = columns - torch.eye(task.classes, dtype=torch.float64)
     # The last row, heavily weighted, asks for a sum of B.
     weight = 10.0
@@ -96,7 +96,8 @@ def whole_counts(estimate: Tensor, images: int) -> Tensor:
 
 def restore_labels(task: Task, update: Update) -> Tensor:
     """Read the labels of a batch, repeats included; their order cannot be known, so they are sorted."""
-    return torch.arange(task.classes).repeat_interleave(restore_counts(task, update))
+    device = next(iter(update.tensors.values())).device
+    return torch.arange(task.classes).repeat_interleave(restore_counts(task, update)).to(device)
 
 
 def find_labels(task: Task, update: Update) -> Tensor:

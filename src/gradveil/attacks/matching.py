@@ -166,11 +166,15 @@ class GradientMatching(Attack):
 
     def first_labels(self, task: Task, update: Update) -> Tensor:
         """Find the labels, or, if they are searched for, stand-ins of the right number."""
-        return torch.zeros(update.images, dtype=torch.int64) if self.optimise_labels else find_labels(task, update)
+        if not self.optimise_labels:
+            return find_labels(task, update)
+        return torch.zeros(update.images, dtype=torch.int64, device=next(iter(update.tensors.values())).device)
 
     def label_logits(self, task: Task, runs: Sequence[tuple[int, torch.Generator]], like: Tensor) -> Tensor:
         """Draw logits to search for labels from, as Zhu et al. (2019) do."""
-        return torch.stack([torch.randn(like.shape[1], task.classes, generator=source) for _, source in runs])
+        return torch.stack(
+            [torch.randn(like.shape[1], task.classes, generator=source, device=source.device) for _, source in runs]
+        )
 
     def view(self, task: Task, images: int, runs: Sequence[tuple[int, torch.Generator]]) -> View | None:
         """Give every run its draw: for one image each possible one in turn, for a batch random ones."""

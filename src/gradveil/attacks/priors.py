@@ -28,7 +28,7 @@ def disagreement(images: Tensor, targets: Tensor) -> Tensor:
 
     Differs from GradInversion: the runs are averaged pixel by pixel, without registering them to one another first.
     """
-    same = (targets[:, None] == targets[None, :]).to(images.dtype)
+    same = (targets[:, None] == targets[None, :]).to(images)
     centres = (same / same.sum(1, keepdim=True)) @ images.detach().flatten(1)
     return (images.flatten(1) - centres).square().mean(1)
 
