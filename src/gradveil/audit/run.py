@@ -49,6 +49,7 @@ class AuditReport:
     summaries: tuple[Summary, ...]
     floors: dict[str, dict[str, str]]
     accuracies: dict[str, float]
+    training_seconds: dict[str, float]
     arms: dict[str, ArmNotes]
     pooled: tuple[Pooled, ...]
     class_names: tuple[str, ...]
@@ -176,6 +177,7 @@ class AuditRun:
             summaries,
             {arm: {name: floor.kind for name, floor in vars(found).items()} for arm, found in floors.items()},
             {arm: result.test_accuracy for arm, result in trained.items()},
+            {arm: result.seconds for arm, result in trained.items()},
             {arm.name: self.describe(arm, trained.get(arm.name)) for arm in self.arms},
             pool_random_policies(summaries),
             self.data.class_names,

@@ -1,17 +1,23 @@
 """`gradveil reproduce`: make the tables of the documentation again."""
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import torch
 import typer
 
 from gradveil import data as data_sets
+from gradveil.attacks import find_attack
 from gradveil.cli.options import AsJson, Quiet, Seed, make_console, print_json
 from gradveil.cli.progress import progress_bar
 from gradveil.errors import UnknownNameError
+from gradveil.experiments import defence_tables
 from gradveil.experiments.attack_tables import make_lines, render_markdown
 from gradveil.experiments.attacks import COLOUR, GREY, PARTS, Study
+from gradveil.experiments.defences import PARTS as DEFENCE_PARTS
+from gradveil.experiments.defences import DefenceStudy
+from gradveil.reports.pareto import draw_pareto
 from gradveil.results import record, to_json, write_file
 from gradveil.training import FAST
 
@@ -60,3 +66,60 @@ def attacks(
     if as_json:
         print_json(result)
     console.print(f"{out / 'attacks.md'}", highlight=False, soft_wrap=True)
+
+
+DefenceParts = Annotated[
+    list[str] | None, typer.Option("--part", help=f"One of {', '.join(DEFENCE_PARTS)}; all unless given.")
+]
+AttackName = Annotated[str, typer.Option("--attack", help="The attack that every defence is held against.")]
+Workers = Annotated[int, typer.Option("--workers", help="Processes to use; the figures do not depend on it.")]
+
+
+@app.command("defences")
+def defences(
+    part: DefenceParts = None,
+    colour: Colour = None,
+    attack: AttackName = "standard",
+    epochs: Epochs = FAST.epochs,
+    table: TableOnly = False,
+    workers: Workers = 1,
+    out: Folder = Path("runs/defences"),
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Measure what every defence costs and saves; a run that was stopped goes on where it was."""
+    for name in part or []:
+        if name not in DEFENCE_PARTS:
+            raise UnknownNameError("part", name, DEFENCE_PARTS)
+    find_attack(attack)
+    chosen = {name: list(DEFENCE_PARTS[name]()) for name in part or DEFENCE_PARTS}
+    console = make_console(quiet, as_json)
+    out.mkdir(parents=True, exist_ok=True)
+    with progress_bar(console) as progress:
+        names = {GREY: "fashion-mnist-sample", **({COLOUR: colour} if colour else {})}
+        loaded = {} if table else {key: data_sets.load(name, None, progress) for key, name in names.items()}
+        training = replace(FAST, epochs=epochs, threads=1)
+        study = DefenceStudy(out, loaded, attack, training=training, workers=workers)
+        for trials in chosen.values():
+            study.run(trials, progress)
+    written = write_defences(out, study, list(chosen))
+    if as_json:
+        print_json(written)
+    console.print(f"{out / 'defences.md'}", highlight=False, soft_wrap=True)
+
+
+def write_defences(out: Path, study: DefenceStudy, parts: list[str]) -> dict[str, Any]:
+    """Write the table, a picture for each part that has results, and the record of all trials."""
+    entries = [entry for entry in study.entries() if entry["trial"]["part"] in parts]
+    lines = {
+        part: defence_tables.make_lines([entry for entry in entries if entry["trial"]["part"] == part])
+        for part in parts
+    }
+    write_file(out / "defences.md", defence_tables.render_markdown(lines, study.describe()))
+    for part, found in lines.items():
+        if found:
+            panels = {phase: defence_tables.make_points(found, phase) for phase in defence_tables.PHASES}
+            write_file(out / f"{part}.png", draw_pareto(panels, f"{part}: accuracy against leak, {study.attack}"))
+    written = record("reproduce defences", {"parts": parts, **study.describe()}, {"trials": entries})
+    write_file(out / "defences.json", to_json(written))
+    return written

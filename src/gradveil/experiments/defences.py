@@ -1,0 +1,140 @@
+"""What every defence costs and saves: which trials are run, and how one is run."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from gradveil.audit import AuditSettings, run_audit
+from gradveil.data import DataSet
+from gradveil.experiments.journal import Journal
+from gradveil.training import FAST, TrainingSettings
+
+Progress = Callable[[str, int, int], None]
+GREY, COLOUR = "sample", "colour"
+CONTROLS = ("none", "crop-flip")
+STRENGTHS: dict[str, tuple[str, str, str]] = {
+    "policy": ("43-18-18", "3-1-7+43-18-18", "3-1-7"),
+    "gaussian": ("1e-3", "1e-2", "1e-1"),
+    "laplacian": ("1e-3", "1e-2", "1e-1"),
+    "prune": ("70", "95", "99"),
+    "topk": ("30", "5", "1"),
+    "clip": ("1", "0.1", "0.01"),
+    "quantise": ("8", "4", "2"),
+    "mixup": ("0.2", "1", "8"),
+    "instahide": ("2", "4", "6"),
+    "dpsgd": ("noise=0.3:clip=1", "noise=1.1:clip=1", "noise=4:clip=1"),
+    "soteria": ("20", "40", "80"),
+    "precode": ("width=256", "width=64", "width=16"),
+}
+"""From weak to strong; CIFAR-100 gets the one in the middle."""
+SEEDS = 3
+RANDOM_POLICIES = 10
+GENTLE = 0.03
+"""The learning rate of lenet-relu, which has no normalisation: at the recipe's 0.1 it stays at chance."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One arm, trained and attacked with one seed."""
+
+    part: str
+    data: str
+    model: str
+    arm: str
+    seed: int
+    images: int
+    learning_rate: float
+    fraction: float = 1.0
+
+    def to_record(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def arms(strengths: Sequence[int]) -> Iterator[str]:
+    """Name the arms that are compared, each defence at the strengths with these places."""
+    yield from CONTROLS
+    yield "sign"
+    for name, levels in STRENGTHS.items():
+        yield from (f"{name}:{levels[place]}" for place in strengths)
+
+
+def bundled() -> Iterator[Trial]:
+    """Three strengths and three seeds with four images each; the random policies with one seed and two images each."""
+    for seed in range(SEEDS):
+        for arm in arms((0, 1, 2)):
+            yield Trial("bundled", GREY, "lenet-relu", arm, seed, 4, GENTLE)
+    for number in range(RANDOM_POLICIES):
+        yield Trial("bundled", GREY, "lenet-relu", f"random-policy:{number}", 0, 2, GENTLE)
+
+
+def colour() -> Iterator[Trial]:
+    """One strength, one seed, a tenth of the training images."""
+    for arm in arms((1,)):
+        yield Trial("colour", COLOUR, "resnet20-1", arm, 0, 12, FAST.learning_rate, 0.1)
+    for number in range(RANDOM_POLICIES):
+        yield Trial("colour", COLOUR, "resnet20-1", f"random-policy:{number}", 0, 2, FAST.learning_rate, 0.1)
+
+
+PARTS: dict[str, Callable[[], Iterator[Trial]]] = {"bundled": bundled, "colour": colour}
+
+
+@dataclass(eq=False)
+class DefenceStudy:
+    """A folder with a journal; every trial is run at most once with the same attack and training."""
+
+    folder: Path
+    data: dict[str, DataSet]
+    attack: str = "standard"
+    steps: int | None = None
+    training: TrainingSettings = FAST
+    floor_images: int = 2000
+    workers: int = 1
+
+    def __post_init__(self) -> None:
+        self.journal = Journal(self.folder / "journal.jsonl")
+
+    def run(self, trials: Sequence[Trial], progress: Progress) -> None:
+        """Run the trials that the journal does not have and whose data are at hand."""
+        done = [entry["trial"] for entry in self.entries()]
+        todo = [trial for trial in trials if trial.to_record() not in done and trial.data in self.data]
+        for place, trial in enumerate(todo):
+            name = f"{trial.arm}, seed {trial.seed}"
+            self.journal.append(self.run_trial(trial, lambda stage, share: progress(f"{name}: {stage}", share, 100)))  # noqa: B023
+            progress("trials", place + 1, len(todo))
+
+    def entries(self) -> list[dict[str, Any]]:
+        """Read the trials that were run as this study would run them."""
+        return [entry for entry in self.journal.read() if entry["study"] == self.describe()]
+
+    def describe(self) -> dict[str, Any]:
+        return {"attack": self.attack, "steps": self.steps, "training": self.training.to_record()}
+
+    def run_trial(self, trial: Trial, progress: Callable[[str, int], None]) -> dict[str, Any]:
+        """Train and attack one arm; the attacker is told the defence, though never what was drawn."""
+        settings = AuditSettings(
+            data=self.data[trial.data].name,
+            model=trial.model,
+            arms=(trial.arm,),
+            attacks=(self.attack,),
+            images=trial.images,
+            knows_defence=True,
+            steps=self.steps,
+            training=replace(self.training, learning_rate=trial.learning_rate, fraction=trial.fraction),
+            floor_images=self.floor_images,
+            seed=trial.seed,
+        )
+        report = run_audit(
+            settings,
+            self.data[trial.data],
+            workers=self.workers,
+            progress=lambda stage, share: progress(stage, round(100 * share)),
+        )
+        return {
+            "trial": trial.to_record(),
+            "study": self.describe(),
+            "test_accuracy": report.accuracies[trial.arm],
+            "training_seconds": report.training_seconds[trial.arm],
+            "notes": report.arms[trial.arm].to_record(),
+            "rows": [row.to_record() for row in report.rows],
+        }

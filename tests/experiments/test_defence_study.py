@@ -1,0 +1,99 @@
+"""The study of the defences: trials, journal, table, picture."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from gradveil import data
+from gradveil.data import DataSet
+from gradveil.defences import parse_arm
+from gradveil.experiments.defence_tables import make_lines, make_points, render_markdown
+from gradveil.experiments.defences import GREY, PARTS, DefenceStudy, Trial
+from gradveil.reports.pareto import Point, draw_pareto, pareto_front
+from gradveil.training import FAST
+
+TRIALS = [
+    Trial("trial", GREY, "lenet", arm, seed, 1, 0.01)
+    for arm, seed in [
+        ("crop-flip", 0),
+        ("crop-flip", 1),
+        ("dpsgd:noise=1:clip=1", 0),
+        ("random-policy:0", 0),
+        ("random-policy:1", 0),
+    ]
+]
+
+
+def silent(what: str, done: int, total: int) -> None:
+    """Report to nobody."""
+
+
+def small_data() -> DataSet:
+    sample = data.load("fashion-mnist-sample")
+    some = torch.arange(60)
+    return replace(sample, train=sample.train.take(some), test=sample.test.take(some[:20]))
+
+
+def make_study(folder: Path) -> DefenceStudy:
+    training = replace(FAST, epochs=1, batch_size=30, threads=1)
+    return DefenceStudy(folder, {GREY: small_data()}, "quick", 1, training, floor_images=60)
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory: pytest.TempPathFactory) -> DefenceStudy:
+    made = make_study(tmp_path_factory.mktemp("study"))
+    made.run(TRIALS, silent)
+    return made
+
+
+def test_every_trial_names_an_arm_once() -> None:
+    for part, make in PARTS.items():
+        trials = list(make())
+        assert len(set(trials)) == len(trials)
+        assert all(trial.part == part and parse_arm(trial.arm) for trial in trials)
+        counts = [sum(trial.images for trial in trials if trial.arm == arm) for arm in ("none", "crop-flip", "sign")]
+        assert min(counts) >= 12
+
+
+def test_what_is_in_the_journal_is_not_run_again(study: DefenceStudy, monkeypatch: pytest.MonkeyPatch) -> None:
+    again = make_study(study.folder)
+    monkeypatch.setattr(again, "run_trial", lambda *_: pytest.fail("ran again"))
+    again.run(TRIALS, silent)
+    assert len(again.entries()) == len(TRIALS)
+
+
+def test_other_settings_are_another_study(study: DefenceStudy) -> None:
+    other = make_study(study.folder)
+    other.steps = 2
+    assert other.entries() == []
+
+
+def test_seeds_are_pooled_and_random_policies_averaged(study: DefenceStudy) -> None:
+    plain, private, random = make_lines(study.entries())
+    assert (plain.arm, plain.seeds, plain.images) == ("crop-flip", 2, 2)
+    assert private.epsilon is not None
+    assert plain.epsilon is None
+    figure = random.advantages["final"]
+    assert random.arm == "random-policy"
+    assert figure is not None
+    assert figure.count == 2
+
+
+def test_the_table_has_a_line_for_each_arm(study: DefenceStudy) -> None:
+    lines = make_lines(study.entries())
+    text = render_markdown({"trial": lines}, study.describe())
+    assert len(re.findall(r"^\| `", text, re.MULTILINE)) == len(lines)
+    assert "| 1.0× |" in text
+    picture = draw_pareto({phase: make_points(lines, phase) for phase in ("init", "final")}, "trial")
+    assert picture.startswith(b"\x89PNG")
+
+
+def test_no_point_of_the_front_is_beaten() -> None:
+    points = [Point(str(place), float(place * 7 % 10), float(place * 3 % 10)) for place in range(10)]
+    front = pareto_front(points)
+    for point in points:
+        beaten = any(p.advantage <= point.advantage and p.accuracy >= point.accuracy for p in points if p != point)
+        assert (point in front) == (not beaten)
