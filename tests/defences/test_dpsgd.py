@@ -213,3 +213,20 @@ def test_a_client_of_one_image_releases_its_clipped_and_noised_gradient() -> Non
     one = Batch(batch(1).images, batch(1).labels)
     quiet = defend_update([DPSGD(0, 0.01)], model, F.cross_entropy, one, generator(0))
     assert float(torch.cat([tensor.flatten() for tensor in quiet.tensors.values()]).norm()) == pytest.approx(0.01)
+
+
+@pytest.mark.parametrize("others", ["policy:3-1-7+43-18-18", "mixup", "instahide", "precode:width=4", "soteria:40"])
+def test_a_step_in_which_no_image_is_drawn_is_taken_all_the_same(others: str) -> None:
+    """Of 12 steps that expect one image each, some draw none."""
+    sample = data.load("fashion-mnist-sample")
+    some = torch.arange(12)
+    little = replace(sample, train=sample.train.take(some), test=sample.test.take(some))
+    spec = ModelSpec("lenet", sample.shape, sample.classes, sample.mean, sample.std)
+    first = "dpsgd:noise=0.5:clip=1"
+    arm = f"{first},{others}" if others.startswith("soteria") else f"{others},{first}"
+    defences = parse_arm(f"{arm},prune:10").defences
+    model = defend_model(defences, spec.build(generator(0)), generator(0))
+    settings = replace(FAST, epochs=1, batch_size=1, learning_rate=0.01, threads=1)
+    result = train(model, little, settings, defences=defences, seed=0)
+    assert all(torch.isfinite(tensor).all() for tensor in result.snapshots["final"].values())
+    assert result.curves[0].train_accuracy <= 1
