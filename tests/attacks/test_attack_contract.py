@@ -180,12 +180,12 @@ def test_refuses_labels_that_cannot_be_read() -> None:
     task = replace(make_task("lenet-relu", 1), model=NoHead())
     hidden = replace(release(task), labels=None)
     with pytest.raises(KnowledgeError, match="one entry per class"):
-        ATTACKS["quick"](task, hidden, generator(0))
+        ATTACKS["fast"](task, hidden, generator(0))
 
 
 def test_refuses_mixed_or_missing_updates() -> None:
-    task = task_for("quick", 1)
-    attack = ATTACKS["quick"]
+    task = task_for("fast", 1)
+    attack = ATTACKS["fast"]
     with pytest.raises(KnowledgeError, match="at least one"):
         attack.attack_many(task, [], [])
     with pytest.raises(KnowledgeError, match="different numbers"):
@@ -193,7 +193,7 @@ def test_refuses_mixed_or_missing_updates() -> None:
 
 
 def test_a_loss_that_is_not_finite_is_a_failure_and_says_so() -> None:
-    task = task_for("quick", 1)
+    task = task_for("fast", 1)
     broken = replace(
         release(task), tensors={name: tensor * torch.nan for name, tensor in release(task).tensors.items()}
     )

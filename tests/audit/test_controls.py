@@ -18,7 +18,7 @@ from gradveil.rng import generator
 from gradveil.types import Batch, Update, to_pixels
 
 IMAGES = 8
-STEPS = 300
+STEPS = 240
 
 
 @dataclass(frozen=True, repr=False)
@@ -51,19 +51,19 @@ def attack_untrained(arm: Arm) -> list[Row]:
         tuple(range(IMAGES)),
         arm,
         "init",
-        with_steps(find_attack("quick"), STEPS),
-        "quick",
+        with_steps(find_attack("fast"), STEPS),
+        "fast",
         True,
         0,
         "cpu",
     )
     floors = make_floors(sample, [arm], 1000, True, 0, lambda _: None)
-    return score_cell(arm.name, "init", "quick", truths, job.run(lambda *_: None), floors[arm.name])
+    return score_cell(arm.name, "init", "fast", truths, job.run(lambda *_: None), floors[arm.name])
 
 
 @pytest.mark.slow
 def test_without_defence_the_attack_succeeds() -> None:
-    summary = summarise_cell("none", "init", "quick", attack_untrained(Arm("none", ())))
+    summary = summarise_cell("none", "init", "fast", attack_untrained(Arm("none", ())))
     assert summary.failed == 0
     assert summary.figures["advantage_transformed"].mean >= 6
     assert summary.figures["ssim_transformed"].mean >= 0.6
@@ -72,7 +72,7 @@ def test_without_defence_the_attack_succeeds() -> None:
 
 @pytest.mark.slow
 def test_from_noise_the_attack_gains_nothing() -> None:
-    summary = summarise_cell("noise", "init", "quick", attack_untrained(Arm("noise", (PureNoise(),))))
+    summary = summarise_cell("noise", "init", "fast", attack_untrained(Arm("noise", (PureNoise(),))))
     assert summary.failed == 0
     for target in ("transformed", "original", "aligned"):
         low = summary.figures[f"advantage_{target}"].low

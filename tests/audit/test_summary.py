@@ -13,7 +13,7 @@ def rows(advantages: list[float], arm: str = "none", failed: int = 0) -> list[Ro
         Row(
             arm,
             "init",
-            "quick",
+            "fast",
             index,
             0,
             "ok",
@@ -27,7 +27,7 @@ def rows(advantages: list[float], arm: str = "none", failed: int = 0) -> list[Ro
         )
         for index, value in enumerate(advantages)
     ]
-    return sound + [Row(arm, "init", "quick", 100 + index, 0, "failed") for index in range(failed)]
+    return sound + [Row(arm, "init", "fast", 100 + index, 0, "failed") for index in range(failed)]
 
 
 @pytest.mark.parametrize(

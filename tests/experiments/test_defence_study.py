@@ -39,7 +39,7 @@ def small_data() -> DataSet:
 
 def make_study(folder: Path) -> DefenceStudy:
     training = replace(FAST, epochs=1, batch_size=30, threads=1)
-    return DefenceStudy(folder, {GREY: small_data()}, "quick", 1, training, floor_images=60)
+    return DefenceStudy(folder, {GREY: small_data()}, "fast", 1, training, floor_images=60)
 
 
 @pytest.fixture(scope="module")

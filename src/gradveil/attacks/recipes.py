@@ -8,7 +8,6 @@ from gradveil.attacks.ensemble import Ensemble
 from gradveil.attacks.matching import GradientMatching
 from gradveil.errors import UnknownNameError
 
-SMOOTH = GradientMatching(steps=600, schedule="cosine", total_variation=3e-3)
 # The prior is weighed against the slope of the distance, so that one weight fits every model and phase.
 FAST = GradientMatching(
     steps=240, schedule="cosine", start="zeros", total_variation=1.0, last_variation=0.3, relative=True
@@ -53,8 +52,6 @@ SINGLE: dict[str, Attack] = {
         optimise_labels=True,
         tolerance=1e-9,
     ),
-    # Inverting Gradients with fewer steps, a smooth schedule and a stronger prior.
-    "quick": SMOOTH,
     "fast": FAST,
     "strong": STRONG,
     # After GradInversion (Yin et al., 2021): statistics of batch normalisation, and restarts that hold together.

@@ -30,7 +30,7 @@ class AuditSettings:
     model: str = "lenet-relu"
     arms: tuple[str, ...] = DEFAULT_ARMS
     phases: tuple[str, ...] = ("init", "final")
-    attacks: tuple[str, ...] = ("quick",)
+    attacks: tuple[str, ...] = ("fast",)
     images: int = 8
     labels: Labels = "known"
     knows_defence: bool = False
