@@ -17,6 +17,7 @@ from typing import Protocol, Self, TypeVar
 import torch
 
 from gradveil.errors import GradveilError, SettingsError
+from gradveil.training.loop import threads
 
 Result = TypeVar("Result", covariant=True)
 Report = Callable[[int, int], None]
@@ -57,7 +58,7 @@ class Workers:
         """Run every job; results come in the order of the jobs."""
         notify = on_progress or (lambda *_: None)
         if self.count == 1 or len(jobs) <= 1:
-            with threads_of_torch(self.threads):
+            with threads(self.threads):
                 return [job.run(throttled(partial(notify, position))) for position, job in enumerate(jobs)]
         if self.pool is None:
             self.pool = ProcessPoolExecutor(self.count, self.context, prepare_worker, (self.threads, self.events))
@@ -114,14 +115,3 @@ def throttled(report: Report) -> Report:
             report(done, total)
 
     return maybe
-
-
-@contextmanager
-def threads_of_torch(count: int) -> Iterator[None]:
-    """Let torch use `count` threads within the block."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(count)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
