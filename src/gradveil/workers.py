@@ -7,7 +7,7 @@ import multiprocessing
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from functools import partial
@@ -17,13 +17,14 @@ from typing import Protocol, Self, TypeVar
 import torch
 
 from gradveil.errors import GradveilError, SettingsError
-from gradveil.training.loop import threads
+from gradveil.training.machine import threads
 
 Result = TypeVar("Result", covariant=True)
 Report = Callable[[int, int], None]
-Event = tuple[int, int, int]
 OnProgress = Callable[[int, int, int], None]
 """Called with the job's position, the steps it has done and the steps it will do."""
+Event = tuple[int, int, int, int]
+"""The round of jobs, and what `OnProgress` takes."""
 
 REPORT_SECONDS = 0.2
 
@@ -45,6 +46,7 @@ class Workers:
         self.context = multiprocessing.get_context("spawn")
         self.events: Queue[Event | None] = self.context.Queue()
         self.pool: ProcessPoolExecutor | None = None
+        self.round = 0
 
     def __enter__(self) -> Self:
         return self
@@ -62,21 +64,30 @@ class Workers:
                 return [job.run(throttled(partial(notify, position))) for position, job in enumerate(jobs)]
         if self.pool is None:
             self.pool = ProcessPoolExecutor(self.count, self.context, prepare_worker, (self.threads, self.events))
-        with listening(self.events, notify):
+        self.round += 1
+        with listening(self.events, self.round, notify):
             try:
-                futures = [self.pool.submit(run_job, position, job) for position, job in enumerate(jobs)]
-                return [future.result() for future in futures]
+                futures = [self.pool.submit(run_job, self.round, position, job) for position, job in enumerate(jobs)]
+                return [finish(future, partial(notify, position)) for position, future in enumerate(futures)]
             except BrokenProcessPool as error:
                 raise GradveilError("a worker process died, perhaps for want of memory: try --workers 1") from error
 
 
+def finish(future: Future[Result], notify: Report) -> Result:
+    """Wait for a job and report it as done: its own last word may still be on its way."""
+    result = future.result()
+    notify(1, 1)
+    return result
+
+
 @contextmanager
-def listening(events: "Queue[Event | None]", notify: OnProgress) -> Iterator[None]:
-    """Pass on what the processes report while the block runs."""
+def listening(events: "Queue[Event | None]", this: int, notify: OnProgress) -> Iterator[None]:
+    """Pass on what the processes report while the block runs, without stragglers of an earlier round."""
 
     def listen() -> None:
         while (event := events.get()) is not None:
-            notify(*event)
+            if event[0] == this:
+                notify(*event[1:])
 
     listener = threading.Thread(target=listen, daemon=True)
     listener.start()
@@ -97,10 +108,10 @@ def prepare_worker(threads: int, queue: "Queue[Event | None]") -> None:
     _events = queue
 
 
-def run_job(position: int, job: Job[Result]) -> Result:
+def run_job(this: int, position: int, job: Job[Result]) -> Result:
     assert _events is not None, "a worker process is prepared before its first job"
     events = _events
-    return job.run(throttled(lambda done, total: events.put((position, done, total))))
+    return job.run(throttled(lambda done, total: events.put((this, position, done, total))))
 
 
 def throttled(report: Report) -> Report:
