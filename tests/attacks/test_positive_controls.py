@@ -94,6 +94,7 @@ def test_images_of_a_batch_are_read_off_where_rows_see_them_alone() -> None:
 def test_inverting_gradients_sees_through_an_untrained_convnet() -> None:
     task = make_task("convnet-16")
     images = range(4)
+    # The steps were chosen on these images; others gain less (docs/attacks.md), so this only guards against breaking.
     attack = replace(recipe("fast"), steps=800)
     found = attack_each(attack, task, [release(task, [image]) for image in images])
     gained = advantages(torch.cat([one.images for one in found]), take(images))

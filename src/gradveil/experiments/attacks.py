@@ -89,11 +89,15 @@ def equal_budget(evaluations: int = 400) -> Iterator[Cell]:
 
 
 def policy_aware(model: str = "lenet-relu") -> Iterator[Cell]:
-    """Someone who knows the policies beside someone who does not, at the same cost."""
+    """Someone who knows the policies beside someone who does not.
+
+    `policy-aware` starts from the mean of the class, so `class-mean` is its control: the same start without the policy.
+    All have the same number of steps, yet `policy-aware` takes the first of them once for each possible draw.
+    """
     for images in groups(12):
         for phase in ("init", "final"):
             for policy in POLICIES:
-                for attack in ("fast", "policy-aware"):
+                for attack in ("fast", "class-mean", "policy-aware"):
                     yield Cell("policy", GREY, model, phase, f"policy:{policy},no-base", attack, images, 400)
 
 
