@@ -24,7 +24,7 @@ def draw_catalogue(catalogue: Catalogue, images: Tensor) -> bytes:
     missing = [operation for name, operation in OPERATIONS.items() if name not in present]
     extended = catalogue.extend("sheet", *(Transform(operation, EXTRA_LEVEL) for operation in missing))
     pairs = images.repeat_interleave(2, dim=0)
-    rows: list[Row] = [("original   (left −, right +)", pictures(pairs))]
+    rows: list[Row] = [("original   (left -, right +)", pictures(pairs))]
     for label, index in functions(catalogue, extended):
         policy = Policy((index,), extended)
         rows.append((label, pictures(policy.apply(pairs, alternating_signs(policy, len(pairs))))))
