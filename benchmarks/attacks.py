@@ -25,7 +25,7 @@ from gradveil.attacks import GradientMatching, find_attack
 from gradveil.client import local_update
 from gradveil.data import DataSet
 from gradveil.experiments.attacks import GREY, Cell, Study
-from gradveil.experiments.journal import Journal
+from gradveil.journal import Journal
 from gradveil.metrics import psnr
 from gradveil.models import ModelSpec
 from gradveil.results import to_json, write_file

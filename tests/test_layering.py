@@ -12,6 +12,7 @@ ROOMS = (
     "errors",
     "rng",
     "results",
+    "journal",
     "metrics",
     "transforms",
     "types",

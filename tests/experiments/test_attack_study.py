@@ -6,10 +6,8 @@ import pytest
 
 from gradveil import data
 from gradveil.attacks import ATTACKS, Ensemble, GradientMatching
-from gradveil.errors import OutputError
 from gradveil.experiments.attack_tables import make_lines, render_markdown
 from gradveil.experiments.attacks import GREY, PARTS, Cell, Study, mean_runs, with_budget
-from gradveil.experiments.journal import Journal
 
 CELLS = [
     Cell("trial", GREY, "lenet-relu", "init", "none", "fast", (0, 1), 3),
@@ -58,16 +56,3 @@ def test_a_stopped_study_goes_on_and_tells_what_is_missing(tmp_path: Path) -> No
     assert all(row["status"] == "ok" for entry in both for row in entry["rows"])
     assert len(list((tmp_path / "pictures").glob("*.png"))) == 2
     assert "not run" not in render_markdown({"trial": make_lines(CELLS, both)})
-
-
-def test_a_torn_line_is_forgotten_and_a_damaged_one_named(tmp_path: Path) -> None:
-    journal = Journal(tmp_path / "journal.jsonl")
-    journal.append({"a": 1})
-    with journal.path.open("ab") as stream:
-        stream.write(b'{"a": 2, "b"')
-    assert journal.read() == [{"a": 1}]
-    journal.append({"a": 3})
-    assert journal.read() == [{"a": 1}, {"a": 3}]
-    journal.path.write_bytes(b"nonsense\n")
-    with pytest.raises(OutputError, match="line 1"):
-        journal.read()

@@ -17,7 +17,7 @@ from gradveil.audit.floors import Floors, make_floors
 from gradveil.audit.rows import Row, Truth, score_cell
 from gradveil.data import DataSet
 from gradveil.defences import CropFlip, parse_arm
-from gradveil.experiments.journal import Journal
+from gradveil.journal import Journal
 from gradveil.models import ModelSpec
 from gradveil.reports.pictures import draw_grid, to_png
 from gradveil.results import write_file

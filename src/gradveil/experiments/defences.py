@@ -7,7 +7,7 @@ from typing import Any
 
 from gradveil.audit import AuditSettings, run_audit
 from gradveil.data import DataSet
-from gradveil.experiments.journal import Journal
+from gradveil.journal import Journal
 from gradveil.training import FAST, TrainingSettings
 
 Progress = Callable[[str, int, int], None]
