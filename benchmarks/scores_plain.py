@@ -1,0 +1,144 @@
+"""The scores as the published procedure takes them, one image and one gradient at a time, and how fast ours are.
+
+The plain loop is what the tests compare our scores with, and the baseline that the search is timed against.
+"""
+
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from gradveil import data, models, rng
+from gradveil.data import DataSet
+from gradveil.scores import AccuracyScore, PrivacyScore
+from gradveil.scores.draws import transform_places
+from gradveil.transforms import Policy, PolicySet, parse_policy
+from gradveil.types import to_pixels
+
+POINTS = 21
+POLICIES = ("none", "3-1-7", "43-18-18")
+IMAGES = 4
+BATCHES = 1
+MODELS = ("convnet-16", "resnet20-1", "lenet-relu")
+
+
+def parameter_gradient(model: nn.Module, image: Tensor, label: Tensor) -> tuple[Tensor, ...]:
+    """Differentiate the loss of one image, 1×C×H×W, with respect to every parameter tensor."""
+    loss = F.cross_entropy(model(image), label)
+    return torch.autograd.grad(loss, list(model.parameters()))
+
+
+def similarity(first: Sequence[Tensor], second: Sequence[Tensor], form: str) -> float:
+    """Take the cosine tensor by tensor and average, or that of the whole gradients."""
+    if form == "global":
+        first, second = ([torch.cat([part.flatten() for part in parts])] for parts in (first, second))
+    cosines = [F.cosine_similarity(a.flatten(), b.flatten(), dim=0).item() for a, b in zip(first, second, strict=True)]
+    return sum(cosines) / len(cosines)
+
+
+def plain_curve(
+    model: nn.Module, noise: Tensor, target: Tensor, label: Tensor, points: Sequence[float], form: str = "layerwise"
+) -> list[float]:
+    """Follow the similarity from the noise to the transformed image, both 1×C×H×W in [0, 1]."""
+    model.eval()
+    wanted = parameter_gradient(model, target, label)
+    found = []
+    for point in points:
+        guess = (1 - point) * noise + point * target
+        found.append(similarity(parameter_gradient(model, guess, label), wanted, form))
+    return found
+
+
+def plain_privacy(model: nn.Module, noise: Tensor, target: Tensor, label: Tensor, form: str = "layerwise") -> float:
+    """Take S_pri of one image by 21 points and trapezoids."""
+    curve = plain_curve(model, noise, target, label, [step / (POINTS - 1) for step in range(POINTS)], form)
+    return sum((left + right) / 2 for left, right in pairwise(curve)) / (POINTS - 1)
+
+
+def plain_accuracy(model: nn.Module, batches: Sequence[tuple[Tensor, Tensor]]) -> float:
+    """Take S_acc as the papers' code does: normalised images with different labels, the sum, the mean over batches."""
+    model.eval()
+    scores = []
+    for images, labels in batches:
+        chosen = [place for place in range(len(labels)) if labels[place] not in labels[:place]]
+        inputs = images[chosen].clone().requires_grad_()
+        logits = model(inputs)
+        logits.backward(torch.ones_like(logits))
+        assert inputs.grad is not None
+        values = np.linalg.eig(np.corrcoef(inputs.grad.flatten(1).numpy()))[0].real + 1e-5
+        scores.append(-float(np.sum(np.log(values) + 1 / values)))
+        model.zero_grad()
+    return sum(scores) / len(scores)
+
+
+def transformed(score: PrivacyScore, policy: Policy | PolicySet, place: int) -> Tensor:
+    """Give the transformed image that our score uses, so that both see the same draw."""
+    return to_pixels(transform_places(policy, score.images, [place], score.seed, "privacy draw"))
+
+
+def plain_privacy_at(model: nn.Module, score: PrivacyScore, policy: Policy | PolicySet, place: int) -> float:
+    """Take S_pri plainly with the start and the draw of our score."""
+    noise, label = score.starts[place : place + 1], score.labels[place : place + 1]
+    return plain_privacy(model, noise, transformed(score, policy, place), label, score.form)
+
+
+def plain_accuracy_at(model: nn.Module, score: AccuracyScore, policy: Policy | PolicySet) -> float:
+    """Take S_acc plainly with the draws and the batches of our score."""
+    pairs = []
+    for places in score.groups:
+        images = to_pixels(transform_places(policy, score.images, places, score.seed, "accuracy draw"))
+        pairs.append((images, score.labels[places]))
+    return plain_accuracy(model, pairs)
+
+
+def build(name: str, sample: DataSet) -> nn.Module:
+    return models.build(name, sample.shape, sample.classes, sample.mean, sample.std, rng.generator(0, "model"))
+
+
+def seconds(work: Callable[[], object]) -> float:
+    """Time in processor time, so that other work on the machine does not count."""
+    started = time.process_time()
+    work()
+    return time.process_time() - started
+
+
+def main() -> None:
+    """Print how long an image and a batch take, plainly and with ours."""
+    torch.set_num_threads(1)
+    sample = data.load("fashion-mnist-sample")
+    images, labels = sample.test.images, sample.test.labels
+    print(f"S_pri per image, 21 points ({IMAGES} images), and S_acc per batch of 100; ms of one thread")
+    print(f"{'':<12} {'plain':>8} {'ours':>8} {'ratio':>7} {'gauss-5':>8} {'S_acc plain':>12} {'ours':>8} {'ratio':>7}")
+    for name in MODELS:
+        model = build(name, sample)
+        rules = [
+            PrivacyScore(model.eval(), images[:IMAGES], labels[:IMAGES], quadrature=rule)
+            for rule in ("trapezoid-21", "gauss-5")
+        ]
+        accuracy = AccuracyScore(model, images, labels, form="reference", batches=BATCHES)
+        rows = []
+        for text in POLICIES:
+            policy = parse_policy(text)
+            rows.append(
+                [
+                    seconds(lambda: [plain_privacy_at(model, rules[0], policy, place) for place in range(IMAGES)]),  # noqa: B023
+                    seconds(lambda: rules[0].score(policy)),  # noqa: B023
+                    seconds(lambda: rules[1].score(policy)),  # noqa: B023
+                    seconds(lambda: plain_accuracy_at(model, accuracy, policy)),  # noqa: B023
+                    seconds(lambda: accuracy.score(policy)),  # noqa: B023
+                ]
+            )
+        plain, ours, fast, slow, quick = (1000 * statistics.median(column) for column in zip(*rows, strict=True))
+        print(
+            f"{name:<12} {plain / IMAGES:>8.1f} {ours / IMAGES:>8.1f} {plain / ours:>6.1f}x {fast / IMAGES:>8.1f} "
+            f"{slow / BATCHES:>12.0f} {quick / BATCHES:>8.0f} {slow / quick:>6.1f}x"
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,102 @@
+"""The accuracy score S_acc (Gao et al., 2021, Eq. 8–10, after Mellor et al.): how differently a network sees images."""
+
+import copy
+from collections.abc import Iterator
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor, nn
+
+from gradveil.errors import SettingsError
+from gradveil.scores.draws import transform_places
+from gradveil.scores.layers import fits_channels_last
+from gradveil.scores.privacy import check_choice, find_normalisation
+from gradveil.transforms import Policy, PolicySet
+from gradveil.types import Batch, to_pixels
+
+Form = Literal["ours", "reference"]
+EPSILON = 1e-5
+
+
+class AccuracyScore:
+    """Score policies on a randomly initialised model; higher is better.
+
+    `form` "ours" is −(1/N)·Σ[log(σ+k) + 1/(σ+k)] over the N eigenvalues σ of the correlation matrix of a batch, at most
+    −1, averaged over batches. "reference" is the papers' code: the sum without 1/N, and of images with the same label
+    only the first of each batch counts. Differs from both: eigenvalues are those of a symmetric matrix, so always real.
+
+    The model is used in evaluation mode, as in the papers' code; a fresh batch normalisation then changes next to
+    nothing, and no image depends on another.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        images: Tensor,
+        labels: Tensor,
+        *,
+        form: Form = "ours",
+        batch: int = 100,
+        batches: int = 10,
+        seed: int = 0,
+    ) -> None:
+        check_choice("form of S_acc", form, get_args(Form))
+        if batch < 2 or batches < 1 or len(Batch(images, labels)) < batch * batches:
+            raise SettingsError(
+                f"{batches} batches of {batch} out of {len(images)} images: give batches of 2 or more and enough images"
+            )
+        self.form, self.seed = form, seed
+        self.images, self.labels = images, labels
+        self.groups = [self.choose(range(first, first + batch)) for first in range(0, batch * batches, batch)]
+        self.model = copy.deepcopy(model).eval().requires_grad_(False)
+        self.format = torch.channels_last if fits_channels_last(self.model) else torch.contiguous_format
+        self.model.to(memory_format=self.format)  # type: ignore[call-overload]
+        normalise = find_normalisation(model)
+        self.std = None if normalise is None else normalise.std
+
+    def choose(self, places: range) -> list[int]:
+        """Drop images with a label that was there before, in the reference form."""
+        if self.form == "ours":
+            return list(places)
+        first = {int(self.labels[place]): place for place in reversed(places)}
+        return sorted(first.values())
+
+    def score(self, policy: Policy | PolicySet) -> float:
+        """Give S_acc: the mean over the batches."""
+        scores = list(self.batch_scores(policy))
+        return sum(scores) / len(scores)
+
+    def batch_scores(self, policy: Policy | PolicySet) -> Iterator[float]:
+        """Give the score of each batch."""
+        for places in self.groups:
+            images = to_pixels(transform_places(policy, self.images, places, self.seed, "accuracy draw"))
+            yield score_slopes(self.slopes(images), self.form)
+
+    def slopes(self, images: Tensor) -> Tensor:
+        """Take the gradient of the summed logits with respect to each normalised image, N×values."""
+        pixels = images.contiguous(memory_format=self.format).requires_grad_()
+        with torch.enable_grad():
+            (slopes,) = torch.autograd.grad(self.model(pixels).sum(), pixels)
+        return (slopes if self.std is None else slopes * self.std).flatten(1)
+
+
+def score_slopes(slopes: Tensor, form: Form) -> float:
+    """Score the slopes of one batch, N×values.
+
+    An image without any slope counts as wholly determined by the others: the worst there is.
+    """
+    rows = slopes.double()
+    rows = rows - rows.mean(1, keepdim=True)
+    rows = rows / rows.norm(dim=1, keepdim=True).clamp_min(torch.finfo(torch.float64).tiny)
+    return score_correlations(rows @ rows.T, form)
+
+
+def score_correlations(correlations: Tensor, form: Form) -> float:
+    """Score a correlation matrix; the identity has the best score, −1 in our form.
+
+    >>> round(score_correlations(torch.eye(4, dtype=torch.float64), "ours"), 6)
+    -1.0
+    """
+    shifted = torch.linalg.eigvalsh(correlations).clamp_min(0) + EPSILON
+    terms = shifted.log() + 1 / shifted
+    return -float(terms.mean() if form == "ours" else terms.sum())

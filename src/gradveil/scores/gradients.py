@@ -1,0 +1,106 @@
+"""The gradient of every image of a batch, apart: parameter by parameter, because that is all a cosine needs."""
+
+import copy
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from gradveil.client import gradient, gradients_apart
+from gradveil.models.frozen import freeze_batch_norm
+from gradveil.scores.layers import Layer, find_layers, fits_channels_last
+
+TOLERANCE = 1e-3
+
+
+class Gradients(ABC):
+    """Gradients of the cross-entropy of single images, with batch normalisation and dropout as in evaluation."""
+
+    @abstractmethod
+    def walk(self, images: Tensor, labels: Tensor) -> Iterator[Tensor]:
+        """Give one tensor of shape N×anything for each parameter tensor of the model.
+
+        The order of the parameters, and of the entries within one, is the same at every call but otherwise free.
+        """
+
+
+class Apart(Gradients):
+    """Let torch vectorise: for every model that `torch.func.vmap` takes."""
+
+    def __init__(self, model: nn.Module) -> None:
+        self.model = freeze_batch_norm(model.eval())
+
+    def walk(self, images: Tensor, labels: Tensor) -> Iterator[Tensor]:
+        found = gradients_apart(self.model, F.cross_entropy, images.unsqueeze(1), labels.unsqueeze(1))
+        return (tensor.flatten(1) for tensor in found.values())
+
+
+class OneByOne(Gradients):
+    """One backward pass for each image: slow, but every model has one."""
+
+    def __init__(self, model: nn.Module) -> None:
+        self.model = copy.deepcopy(model).eval()
+
+    def walk(self, images: Tensor, labels: Tensor) -> Iterator[Tensor]:
+        parameters = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
+        rows = []
+        for place in range(len(images)):
+            loss = F.cross_entropy(self.model(images[place : place + 1]), labels[place : place + 1])
+            rows.append(torch.autograd.grad(loss, parameters))
+        return (torch.stack(tensors).flatten(1) for tensors in zip(*rows, strict=True))
+
+
+class LayerByLayer(Gradients):
+    """One pass for the whole batch, then each layer's gradients from its inputs and the slopes at its outputs."""
+
+    def __init__(self, model: nn.Module) -> None:
+        self.model = copy.deepcopy(model).eval().requires_grad_(False)
+        self.layers = find_layers(self.model)
+        self.format = torch.channels_last if fits_channels_last(self.model) else torch.contiguous_format
+        self.model.to(memory_format=self.format)  # type: ignore[call-overload]
+
+    def walk(self, images: Tensor, labels: Tensor) -> Iterator[Tensor]:
+        seen: dict[Layer, tuple[Tensor, Tensor]] = {}
+        handles = [layer.module.register_forward_hook(watch(layer, seen)) for layer in self.layers]
+        try:
+            with torch.enable_grad():
+                logits = self.model(images.detach().contiguous(memory_format=self.format))
+                loss = F.cross_entropy(logits, labels, reduction="sum")
+        finally:
+            for handle in handles:
+                handle.remove()
+        slopes = torch.autograd.grad(loss, [output for _, output in seen.values()])
+        for (layer, (inputs, _)), slope in zip(seen.items(), slopes, strict=True):
+            yield from layer.gradients(inputs, slope)
+
+
+def watch(layer: Layer, seen: dict[Layer, tuple[Tensor, Tensor]]) -> Any:
+    """Make the hook that keeps what goes into a layer and what comes out."""
+
+    def keep(module: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> None:  # noqa: ARG001
+        if layer in seen:
+            raise NotImplementedError("a layer that is used twice")
+        if not output.requires_grad:  # the first layer: nothing before it needs a slope
+            output.requires_grad_()
+        seen[layer] = (inputs[0].detach(), output)
+
+    return keep
+
+
+def choose_gradients(model: nn.Module, images: Tensor, labels: Tensor) -> Gradients:
+    """Take the fastest way that gives the model's true gradient at a first image."""
+    image, label = images[:1], labels[:1]
+    plain = copy.deepcopy(model).eval()
+    length = sum(float(tensor.square().sum()) for tensor in gradient(plain, F.cross_entropy, image, label).values())
+    for way in (LayerByLayer, Apart):
+        try:
+            chosen: Gradients = way(model)
+            found = sum(float(tensor.square().sum()) for tensor in chosen.walk(image, label))
+        except (RuntimeError, NotImplementedError):
+            continue
+        if abs(found - length) <= TOLERANCE * length:
+            return chosen
+    return OneByOne(model)
