@@ -1,0 +1,62 @@
+"""How much the gradient turns when the transformed image is changed a little: does it tell images apart?"""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from gradveil.rng import generator
+from gradveil.scores.draws import transform_places
+from gradveil.scores.gradients import choose_gradients
+from gradveil.scores.privacy import block_size, stack_products
+from gradveil.transforms import Policy, PolicySet
+from gradveil.types import to_pixels
+
+RADIUS = 0.05
+PROBES = 3
+SMALLEST = 1e-9
+
+
+class SensitivityScore:
+    """Score policies by log10(1 − GradSim) between T(x) and T(x) with noise of standard deviation `radius`.
+
+    Lower is more private: a gradient that hardly turns does not tell T(x) from its neighbours. The mean is over
+    `probes` draws of the noise, the same for every policy.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        images: Tensor,
+        labels: Tensor,
+        radius: float = RADIUS,
+        probes: int = PROBES,
+        seed: int = 0,
+    ) -> None:
+        self.images, self.labels, self.seed = images, labels, seed
+        sources = [generator(seed, "sensitivity", place) for place in range(len(images))]
+        shape = (probes, *images.shape[1:])
+        self.noise = radius * torch.stack([torch.randn(shape, generator=source) for source in sources])
+        self.gradients = choose_gradients(model, to_pixels(images), labels)
+        self.block = block_size(probes + 1)
+
+    def score(self, policy: Policy | PolicySet, places: Sequence[int] | None = None) -> Tensor:
+        """Give the score of the images at `places`, all of them unless given, float64."""
+        wanted = list(range(len(self.images)) if places is None else places)
+        found: dict[int, float] = {}
+        for block in sorted({place // self.block for place in wanted}):
+            members = range(block * self.block, min((block + 1) * self.block, len(self.images)))
+            found |= dict(zip(members, self.score_block(policy, members).tolist(), strict=True))
+        return torch.tensor([found[place] for place in wanted], dtype=torch.float64)
+
+    def score_block(self, policy: Policy | PolicySet, members: range) -> Tensor:
+        """Score one group of neighbouring images, always computed together."""
+        chosen = slice(members.start, members.stop)
+        targets = to_pixels(transform_places(policy, self.images, members, self.seed, "privacy draw")).unsqueeze(1)
+        images = torch.cat([targets + self.noise[chosen], targets], 1)
+        labels = self.labels[chosen].repeat_interleave(images.shape[1])
+        tensors = (g.view(*images.shape[:2], -1) for g in self.gradients.walk(images.flatten(0, 1), labels))
+        dots, lengths = stack_products(tensors, None)
+        lengths = lengths.square().sum(-1).sqrt()
+        cosines = dots.sum(-1) / (lengths * lengths[:, -1:]).clamp_min(SMALLEST)
+        return (1 - cosines[:, :-1]).clamp_min(SMALLEST).log10().mean(1)
