@@ -1,14 +1,17 @@
 """Jobs give the same results wherever they run."""
 
 import os
+import signal
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 import torch
+from torch import Tensor
 
 from gradveil.errors import GradveilError, SettingsError
 from gradveil.rng import generator
-from gradveil.workers import Report, Workers
+from gradveil.workers import Report, Shared, Workers
 
 
 @dataclass(frozen=True)
@@ -23,8 +26,25 @@ class Draw:
 
 @dataclass(frozen=True)
 class Die:
-    def run(self, report: Report) -> None:  # noqa: ARG002
-        os._exit(1)
+    """Take the process down as often as it may."""
+
+    marks: Path
+    times: int
+
+    def run(self, report: Report) -> int:  # noqa: ARG002
+        if len(list(self.marks.iterdir())) < self.times:
+            (self.marks / str(os.getpid())).touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return 7
+
+
+@dataclass(frozen=True)
+class Sum:
+    values: Shared[Tensor]
+    place: int
+
+    def run(self, report: Report) -> float:  # noqa: ARG002
+        return float(self.values.get()[self.place].sum())
 
 
 @dataclass(frozen=True)
@@ -49,9 +69,34 @@ def test_results_come_in_order_and_alike(count: int) -> None:
     assert torch.get_num_threads() == before
 
 
-def test_a_dead_worker_is_an_error() -> None:
-    with Workers(2) as workers, pytest.raises(GradveilError, match="--workers 1"):
-        workers.run([Die(), Die()])
+def test_a_dead_worker_is_replaced_and_its_job_repeated(tmp_path: Path) -> None:
+    seen: list[tuple[int, int]] = []
+    with Workers(2) as workers:
+        found = workers.run([Die(tmp_path, 1) for _ in range(4)], on_result=lambda *event: seen.append(event))
+    assert found == [7] * 4
+    assert sorted(seen) == [(position, 7) for position in range(4)]
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_a_job_that_kills_every_worker_is_named(tmp_path: Path) -> None:
+    (tmp_path / "none").mkdir()
+    jobs = [Die(tmp_path / "none", 0), Die(tmp_path, 99), Die(tmp_path / "none", 0)]
+    seen: list[int] = []
+    with Workers(2) as workers, pytest.raises(GradveilError, match=r"job 2 of 3.*--workers 1"):
+        workers.run(jobs, on_result=lambda position, _: seen.append(position))
+    assert 1 not in seen
+    assert len(set(seen)) == len(seen)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_what_is_shared_reaches_every_job(count: int) -> None:
+    values = torch.rand(3, 1000, generator=generator(0, "shared"))
+    seen: list[int] = []
+    with Workers(count) as workers:
+        shared = workers.share(values)
+        found = workers.run([Sum(shared, place) for place in range(3)], on_result=lambda at, _: seen.append(at))
+    assert found == [float(row.sum()) for row in values]
+    assert sorted(seen) == [0, 1, 2]
 
 
 def test_no_workers_are_refused() -> None:

@@ -1,0 +1,63 @@
+"""What a job is, and what any place where jobs run can do."""
+
+import time
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import Any, Protocol, Self, TypeVar
+
+Result = TypeVar("Result")
+Outcome = TypeVar("Outcome", covariant=True)
+Value = TypeVar("Value", covariant=True)
+Report = Callable[[int, int], None]
+OnProgress = Callable[[int, int, int], None]
+"""Called with the job's position, the steps it has done and the steps it will do."""
+OnResult = Callable[[int, Any], None]
+"""Called with the job's position and its result, as soon as it is there and in the caller's own thread."""
+
+REPORT_SECONDS = 0.2
+DEATHS = 3
+"""How many workers a job may cost before it is taken to be the cause."""
+
+
+class Job(Protocol[Outcome]):
+    """Something picklable that can run on its own; it may report how far it is."""
+
+    def run(self, report: Report) -> Outcome: ...
+
+
+class Shared(Protocol[Value]):
+    """A large value that many jobs need: it travels to each worker once."""
+
+    def get(self) -> Value: ...
+
+
+class Crew(Protocol):
+    """Where jobs run; results are the same to the bit wherever that is."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> None: ...
+
+    def share(self, value: Value) -> Shared[Value]:  # type: ignore[misc]
+        """Make a value ready for the jobs of this crew."""
+
+    def run(
+        self, jobs: Sequence[Job[Result]], on_progress: OnProgress | None = None, on_result: OnResult | None = None
+    ) -> list[Result]:
+        """Run every job; results come in the order of the jobs."""
+
+
+def throttled(report: Report) -> Report:
+    """Pass on a few reports a second and the last one."""
+    latest = -REPORT_SECONDS
+
+    def maybe(done: int, total: int) -> None:
+        nonlocal latest
+        now = time.monotonic()
+        if done >= total or now - latest >= REPORT_SECONDS:
+            latest = now
+            report(done, total)
+
+    return maybe

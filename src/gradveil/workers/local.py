@@ -1,0 +1,222 @@
+"""Jobs in this process, or in processes on this machine."""
+
+import contextlib
+import multiprocessing
+import os
+import pickle
+import tempfile
+import threading
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, field
+from functools import partial
+from multiprocessing.context import ForkServerContext
+from multiprocessing.queues import Queue
+from pathlib import Path
+from typing import Any, Generic, Self, TypeVar
+
+import torch
+
+from gradveil.errors import GradveilError, SettingsError
+from gradveil.training.machine import threads
+from gradveil.workers.base import DEATHS, Job, OnProgress, OnResult, Result, Shared, throttled
+from gradveil.workers.sharing import Here, InFile, keep
+
+Value = TypeVar("Value")
+Event = tuple[int, int, int, int]
+"""The round of jobs, and what `OnProgress` takes."""
+
+AHEAD = 2
+"""Jobs in hand for each process, so that none waits for the next."""
+
+
+class Workers:
+    """Up to `count` processes, kept for several rounds of jobs; a count of one works in this process.
+
+    A process that dies is replaced and its job is run again.
+    """
+
+    def __init__(self, count: int, threads: int = 1) -> None:
+        if count < 1:
+            raise SettingsError(f"{count} workers: give 1 or more")
+        self.count, self.threads = count, threads
+        self.context = make_context()
+        self.pool: Pool | None = None
+        self.folder: tempfile.TemporaryDirectory[str] | None = None
+        self.round = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.pool is not None:
+            self.pool.close()
+        if self.folder is not None:
+            self.folder.cleanup()
+
+    def share(self, value: Value) -> Shared[Value]:
+        """Put a value where the processes find it."""
+        if self.count == 1:
+            return Here(value)
+        if self.folder is None:
+            self.folder = tempfile.TemporaryDirectory(prefix="gradveil-")
+        path = Path(self.folder.name) / f"{len(list(Path(self.folder.name).iterdir()))}.pickle"
+        path.write_bytes(pickle.dumps(value))
+        keep(str(path), value)
+        return InFile(path)
+
+    def run(
+        self, jobs: Sequence[Job[Result]], on_progress: OnProgress | None = None, on_result: OnResult | None = None
+    ) -> list[Result]:
+        """Run every job; results come in the order of the jobs."""
+        progress, result = on_progress or ignore, on_result or ignore
+        if self.count == 1 or len(jobs) <= 1:
+            return self.run_here(jobs, progress, result)
+        self.round += 1
+        work = Round(jobs, progress, result)
+        while len(work.results) < len(jobs):
+            if self.pool is None:
+                self.pool = Pool(self.context, self.count, self.threads)
+            try:
+                with self.pool.listening(self.round, progress):
+                    work.work_off(partial(self.pool.submit, self.round), self.count)
+            except BrokenProcessPool as error:
+                self.pool.close()
+                self.pool = None
+                work.note_death(error)
+        return [work.results[position] for position in range(len(jobs))]
+
+    def run_here(self, jobs: Sequence[Job[Result]], on_progress: OnProgress, on_result: OnResult) -> list[Result]:
+        found = []
+        with threads(self.threads):
+            for position, job in enumerate(jobs):
+                found.append(job.run(throttled(partial(on_progress, position))))
+                on_result(position, found[-1])
+        return found
+
+
+def make_context() -> ForkServerContext:
+    """Fork from a process that has imported torch and done nothing since: one that has run its threads can hang."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__])
+    return context
+
+
+def ignore(*_: object) -> None:
+    """Report to nobody."""
+
+
+@dataclass(eq=False)
+class Round(Generic[Result]):
+    """Some jobs under way; `deaths` counts for each how many processes died while it was in hand."""
+
+    jobs: Sequence[Job[Result]]
+    on_progress: OnProgress
+    on_result: OnResult
+    results: dict[int, Result] = field(default_factory=dict)
+    running: "dict[Future[Result], int]" = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.deaths = [0] * len(self.jobs)
+
+    def work_off(self, submit: Any, count: int) -> None:
+        """Run what has no result yet; a job that has seen many deaths goes first and alone, to be told apart."""
+        todo = deque(sorted(set(range(len(self.jobs))) - set(self.results), key=lambda at: (-self.deaths[at], at)))
+        try:
+            while todo or self.running:
+                alone = any(self.deaths[at] == DEATHS - 1 for at in (*self.running.values(), *list(todo)[:1]))
+                while todo and len(self.running) < (1 if alone else AHEAD * count):
+                    position = todo.popleft()
+                    self.running[submit(position, self.jobs[position])] = position
+                wait(self.running, return_when=FIRST_COMPLETED)
+                self.harvest()
+        except BaseException:
+            for future in self.running:
+                future.cancel()
+            raise
+
+    def harvest(self) -> None:
+        """Take every result that is there before looking at what went wrong."""
+        done = sorted((future for future in self.running if future.done()), key=self.running.__getitem__)
+        failed = [future for future in done if future.exception() is not None]
+        for future in done:
+            if future not in failed:
+                position = self.running.pop(future)
+                self.results[position] = future.result()
+                # The job's own last word may still be on its way.
+                self.on_progress(position, 1, 1)
+                self.on_result(position, self.results[position])
+        for future in failed:
+            future.result()
+
+    def note_death(self, error: BrokenProcessPool) -> None:
+        """Count a death against every job in hand; one that was in hand too often ends the round."""
+        for position in self.running.values():
+            self.deaths[position] += 1
+            if self.deaths[position] == DEATHS:
+                raise GradveilError(
+                    f"{DEATHS} worker processes died over job {position + 1} of {len(self.jobs)}, perhaps for want of "
+                    "memory: use fewer workers; --workers 1 shows what it dies of"
+                ) from error
+        self.running.clear()
+
+
+class Pool:
+    """The processes, with the queue on which they report; both are given up together when one process dies."""
+
+    def __init__(self, context: Any, count: int, threads: int) -> None:
+        self.events: Queue[Event | None] = context.Queue()
+        self.executor = ProcessPoolExecutor(count, context, prepare_worker, (threads, self.events))
+
+    def submit(self, this: int, position: int, job: Job[Result]) -> "Future[Result]":
+        return self.executor.submit(run_job, this, position, job)
+
+    def close(self) -> None:
+        self.executor.shutdown(cancel_futures=True)
+        self.events.cancel_join_thread()
+        self.events.close()
+
+    @contextlib.contextmanager
+    def listening(self, this: int, notify: OnProgress) -> Iterator[None]:
+        """Pass on what the processes report while the block runs, without stragglers of an earlier round."""
+
+        def listen() -> None:
+            while (event := self.events.get()) is not None:
+                if event[0] == this:
+                    notify(*event[1:])
+
+        listener = threading.Thread(target=listen, daemon=True)
+        listener.start()
+        try:
+            yield
+        finally:
+            self.events.put(None)
+            # A process that died in the middle of a report can leave the queue locked for good.
+            listener.join(timeout=2)
+
+
+_events: "Queue[Event | None] | None" = None
+
+
+def prepare_worker(threads: int, queue: "Queue[Event | None]") -> None:
+    """Set up a fresh process: a queue can only be handed over at its start."""
+    global _events
+    torch.set_num_threads(threads)
+    _events = queue
+    threading.Thread(target=end_with_parent, daemon=True).start()
+
+
+def end_with_parent() -> None:
+    """End this process when the one that gives it work is gone, be it killed: nobody else would."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)
+
+
+def run_job(this: int, position: int, job: Job[Result]) -> Result:
+    assert _events is not None, "a worker process is prepared before its first job"
+    events = _events
+    return job.run(throttled(lambda done, total: events.put((this, position, done, total))))
