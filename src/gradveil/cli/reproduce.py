@@ -1,6 +1,6 @@
 """`gradveil reproduce`: make the tables of the documentation again."""
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,11 +12,12 @@ from gradveil.attacks import find_attack
 from gradveil.cli.options import AsJson, Quiet, Seed, make_console, print_json
 from gradveil.cli.progress import progress_bar
 from gradveil.errors import UnknownNameError
-from gradveil.experiments import defence_tables
+from gradveil.experiments import defence_tables, score_tables
 from gradveil.experiments.attack_tables import make_lines, render_markdown
 from gradveil.experiments.attacks import COLOUR, GREY, PARTS, Study
 from gradveil.experiments.defences import PARTS as DEFENCE_PARTS
 from gradveil.experiments.defences import DefenceStudy
+from gradveil.experiments.score_study import MODELS, POLICIES, ScoreStudy, study_policies
 from gradveil.reports.pareto import draw_pareto
 from gradveil.results import record, to_json, write_file
 from gradveil.training import FAST
@@ -123,3 +124,38 @@ def write_defences(out: Path, study: DefenceStudy, parts: list[str]) -> dict[str
     written = record("reproduce defences", {"parts": parts, **study.describe()}, {"trials": entries})
     write_file(out / "defences.json", to_json(written))
     return written
+
+
+Models = Annotated[
+    list[str] | None, typer.Option("--model", help=f"A small model, also several times. [default: {', '.join(MODELS)}]")
+]
+PolicyCount = Annotated[int, typer.Option("--policies", min=8, help="How many random policies to score and attack.")]
+
+
+@app.command("scores")
+def scores(
+    model: Models = None,
+    policies: PolicyCount = POLICIES,
+    table: TableOnly = False,
+    out: Folder = Path("runs/scores"),
+    seed: Seed = 0,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Measure which score tells what an attack will gain; a run that was stopped goes on where it was."""
+    console = make_console(quiet, as_json)
+    out.mkdir(parents=True, exist_ok=True)
+    torch.set_num_threads(1)
+    chosen = study_policies(seed, policies)
+    with progress_bar(console) as progress:
+        study = ScoreStudy(out, data_sets.load("fashion-mnist-sample", None, progress), seed)
+        if not table:
+            study.run(model or MODELS, chosen, progress)
+    lines = score_tables.make_lines(chosen, study.journal.read(), study.attacks.journal.read())
+    write_file(out / "scores.md", score_tables.render_markdown(lines))
+    settings = {"models": list(model or MODELS), "policies": chosen, "seed": seed, "threads": 1}
+    result = record("reproduce scores", settings, {"lines": [asdict(line) for line in lines]})
+    write_file(out / "scores.json", to_json(result))
+    if as_json:
+        print_json(result)
+    console.print(f"{out / 'scores.md'}", highlight=False, soft_wrap=True)

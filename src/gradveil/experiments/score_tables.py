@@ -1,0 +1,158 @@
+"""How well each score predicts what an attack gains: correlations over policies, from the journals."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+Values = NDArray[np.float64]
+RESAMPLES = 2000
+OUTCOMES = {"psnr_transformed": "PSNR", "advantage_transformed": "advantage", "floor_transformed": "chance floor"}
+COLUMNS = (
+    "model",
+    "phase",
+    "score",
+    "n",
+    "with",
+    "Pearson",
+    "Spearman",
+    "chosen half",
+    "other half",
+    "seconds a policy",
+)
+
+
+@dataclass(frozen=True)
+class Correlation:
+    """A correlation over policies with its bootstrap interval (95%)."""
+
+    value: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.value:+.2f} ({self.low:+.2f} to {self.high:+.2f})"
+
+
+@dataclass(frozen=True)
+class Line:
+    """One score against one outcome, on one model in one phase.
+
+    `chosen` and `held_out` are Spearman's over the policies of even and of odd place.
+    """
+
+    model: str
+    phase: str
+    score: str
+    outcome: str
+    policies: int
+    pearson: Correlation
+    spearman: Correlation
+    chosen: float
+    held_out: Correlation
+    seconds: float
+
+    def texts(self) -> list[str]:
+        return [
+            self.model,
+            self.phase,
+            self.score,
+            f"{self.policies}",
+            OUTCOMES[self.outcome],
+            str(self.pearson),
+            str(self.spearman),
+            f"{self.chosen:+.2f}",
+            str(self.held_out),
+            f"{self.seconds:.2f}",
+        ]
+
+
+def correlate(scores: Values, outcomes: Values, rank: bool, seed: int = 0) -> Correlation:
+    """Take Pearson's correlation, of ranks for Spearman's; policies are what is resampled."""
+
+    def measure(rows: Values) -> float:
+        first, second = scores[rows.astype(int)], outcomes[rows.astype(int)]
+        if rank:
+            first, second = stats.rankdata(first), stats.rankdata(second)
+        if np.ptp(first) == 0 or np.ptp(second) == 0:
+            return 0.0
+        return float(np.corrcoef(first, second)[0, 1])
+
+    count = len(scores)
+    source = np.random.default_rng(seed)
+    again = [measure(source.integers(0, count, count).astype(np.float64)) for _ in range(RESAMPLES)]
+    low, high = np.quantile(again, [0.025, 0.975])
+    return Correlation(measure(np.arange(count, dtype=np.float64)), float(low), float(high))
+
+
+def make_lines(
+    policies: Sequence[str], scored: Sequence[Mapping[str, Any]], attacked: Sequence[Mapping[str, Any]]
+) -> list[Line]:
+    """Join scores and attacks by model, phase and policy; policies that lack one of the two are left out."""
+    outcomes = mean_outcomes(attacked)
+    means: dict[tuple[str, str, str], dict[str, tuple[float, float]]] = defaultdict(dict)
+    for entry in scored:
+        cell = entry["cell"]
+        key = cell["model"], cell["phase"], cell["score"]
+        means[key][cell["policy"]] = float(np.mean(entry["values"])), entry["seconds"]
+    lines = []
+    for (model, phase, score), found in means.items():
+        rows = [
+            (place, *found[policy], outcomes[model, phase, policy])
+            for place, policy in enumerate(policies)
+            if policy in found and (model, phase, policy) in outcomes
+        ]
+        lines += [make_line(model, phase, score, name, rows) for name in OUTCOMES if len(rows) >= 8]
+    return lines
+
+
+def make_line(
+    model: str, phase: str, score: str, outcome: str, rows: Sequence[tuple[int, float, float, Mapping[str, float]]]
+) -> Line:
+    values, truth = np.array([row[1] for row in rows]), np.array([row[3][outcome] for row in rows])
+    odd = np.array([row[0] % 2 == 1 for row in rows])
+    return Line(
+        model,
+        phase,
+        score,
+        outcome,
+        len(rows),
+        correlate(values, truth, rank=False),
+        correlate(values, truth, rank=True),
+        correlate(values[~odd], truth[~odd], rank=True).value,
+        correlate(values[odd], truth[odd], rank=True),
+        float(np.mean([row[2] for row in rows])),
+    )
+
+
+def mean_outcomes(attacked: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str, str], dict[str, float]]:
+    """Average the outcomes of each policy over its images; a policy with a failed attack is left out."""
+    found = {}
+    for entry in attacked:
+        cell = entry["cell"]
+        if cell["part"] != "scores" or any(row["status"] != "ok" for row in entry["rows"]):
+            continue
+        policy = cell["arm"].removeprefix("policy:").removesuffix(",no-base")
+        means = {name: float(np.mean([row[name] for row in entry["rows"]])) for name in OUTCOMES}
+        found[cell["model"], cell["phase"], policy] = means
+    return found
+
+
+def render_markdown(lines: Sequence[Line]) -> str:
+    """Write the table."""
+    text = [
+        "# Scores against attacks",
+        "",
+        "Correlation over random policies between a score (mean over 16 images) and what the attack `fast` reached on "
+        "8 other images: PSNR of T(x), advantage over chance, and the chance floor itself. In brackets 95% bootstrap "
+        "intervals over policies. The last two columns of correlations are Spearman's on the policies of even place, "
+        "on which a score may be chosen, and of odd place, on which it is judged.",
+        "",
+        "| " + " | ".join(COLUMNS) + " |",
+        "|" + "---|" * len(COLUMNS),
+    ]
+    return "\n".join([*text, *["| " + " | ".join(line.texts()) + " |" for line in lines], ""])
