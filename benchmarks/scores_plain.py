@@ -17,6 +17,7 @@ from gradveil import data, models, rng
 from gradveil.data import DataSet
 from gradveil.scores import AccuracyScore, PrivacyScore
 from gradveil.scores.draws import transform_places
+from gradveil.scores.privacy import STREAM
 from gradveil.transforms import Policy, PolicySet, parse_policy
 from gradveil.types import to_pixels
 
@@ -78,7 +79,7 @@ def plain_accuracy(model: nn.Module, batches: Sequence[tuple[Tensor, Tensor]]) -
 
 def transformed(score: PrivacyScore, policy: Policy | PolicySet, place: int) -> Tensor:
     """Give the transformed image that our score uses, so that both see the same draw."""
-    return to_pixels(transform_places(policy, score.images, [place], score.seed, "privacy draw"))
+    return to_pixels(transform_places(policy, score.images, [place], score.seed, STREAM)).to(score.starts)
 
 
 def plain_privacy_at(model: nn.Module, score: PrivacyScore, policy: Policy | PolicySet, place: int) -> float:
@@ -89,11 +90,7 @@ def plain_privacy_at(model: nn.Module, score: PrivacyScore, policy: Policy | Pol
 
 def plain_accuracy_at(model: nn.Module, score: AccuracyScore, policy: Policy | PolicySet) -> float:
     """Take S_acc plainly with the draws and the batches of our score."""
-    pairs = []
-    for places in score.groups:
-        images = to_pixels(transform_places(policy, score.images, places, score.seed, "accuracy draw"))
-        pairs.append((images, score.labels[places]))
-    return plain_accuracy(model, pairs)
+    return plain_accuracy(model, [(score.transformed(policy, places), score.labels[places]) for places in score.groups])
 
 
 def build(name: str, sample: DataSet) -> nn.Module:

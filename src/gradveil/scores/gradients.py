@@ -2,16 +2,18 @@
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from gradveil.client import gradient, gradients_apart
+from gradveil.client import gradients_apart
+from gradveil.errors import SettingsError
 from gradveil.models.frozen import freeze_batch_norm
-from gradveil.scores.layers import Layer, find_layers, fits_channels_last
+from gradveil.scores.layers import Layer, find_layers
+from gradveil.scores.layout import lay_out
 
 TOLERANCE = 1e-3
 
@@ -31,7 +33,7 @@ class Apart(Gradients):
     """Let torch vectorise: for every model that `torch.func.vmap` takes."""
 
     def __init__(self, model: nn.Module) -> None:
-        self.model = freeze_batch_norm(model.eval())
+        self.model = freeze_batch_norm(copy.deepcopy(model).eval())
 
     def walk(self, images: Tensor, labels: Tensor) -> Iterator[Tensor]:
         found = gradients_apart(self.model, F.cross_entropy, images.unsqueeze(1), labels.unsqueeze(1))
@@ -56,11 +58,12 @@ class OneByOne(Gradients):
 class LayerByLayer(Gradients):
     """One pass for the whole batch, then each layer's gradients from its inputs and the slopes at its outputs."""
 
-    def __init__(self, model: nn.Module) -> None:
+    def __init__(self, model: nn.Module, image: Tensor) -> None:
+        if not all(parameter.requires_grad for parameter in model.parameters()):
+            raise NotImplementedError("a model of which some parameters stand still")
         self.model = copy.deepcopy(model).eval().requires_grad_(False)
-        self.layers = find_layers(self.model)
-        self.format = torch.channels_last if fits_channels_last(self.model) else torch.contiguous_format
-        self.model.to(memory_format=self.format)  # type: ignore[call-overload]
+        self.layers = find_layers(self.model, image)
+        self.model, self.format = lay_out(self.model)
 
     def walk(self, images: Tensor, labels: Tensor) -> Iterator[Tensor]:
         seen: dict[Layer, tuple[Tensor, Tensor]] = {}
@@ -92,15 +95,21 @@ def watch(layer: Layer, seen: dict[Layer, tuple[Tensor, Tensor]]) -> Any:
 
 def choose_gradients(model: nn.Module, images: Tensor, labels: Tensor) -> Gradients:
     """Take the fastest way that gives the model's true gradient at a first image."""
+    if not any(parameter.requires_grad for parameter in model.parameters()):
+        raise SettingsError("a model none of whose parameters is trained has no gradient: let one require it")
     image, label = images[:1], labels[:1]
-    plain = copy.deepcopy(model).eval()
-    length = sum(float(tensor.square().sum()) for tensor in gradient(plain, F.cross_entropy, image, label).values())
-    for way in (LayerByLayer, Apart):
+    true = square_length(OneByOne(model).walk(image, label))
+    ways: tuple[Callable[[], Gradients], ...] = (lambda: LayerByLayer(model, image), lambda: Apart(model))
+    for way in ways:
         try:
-            chosen: Gradients = way(model)
-            found = sum(float(tensor.square().sum()) for tensor in chosen.walk(image, label))
+            chosen = way()
+            found = square_length(chosen.walk(image, label))
         except (RuntimeError, NotImplementedError):
             continue
-        if abs(found - length) <= TOLERANCE * length:
+        if abs(found - true) <= TOLERANCE * true:
             return chosen
     return OneByOne(model)
+
+
+def square_length(gradients: Iterable[Tensor]) -> float:
+    return sum(float(part.double().square().sum()) for part in gradients)
