@@ -8,7 +8,8 @@ from torch import Tensor, nn
 from gradveil.rng import generator
 from gradveil.scores.draws import transform_places
 from gradveil.scores.gradients import choose_gradients
-from gradveil.scores.privacy import block_size, stack_products
+from gradveil.scores.privacy import block_size
+from gradveil.scores.similarity import compare, multiply
 from gradveil.transforms import Policy, PolicySet
 from gradveil.types import to_pixels
 
@@ -56,7 +57,4 @@ class SensitivityScore:
         images = torch.cat([targets + self.noise[chosen], targets], 1)
         labels = self.labels[chosen].repeat_interleave(images.shape[1])
         tensors = (g.view(*images.shape[:2], -1) for g in self.gradients.walk(images.flatten(0, 1), labels))
-        dots, lengths = stack_products(tensors, None)
-        lengths = lengths.square().sum(-1).sqrt()
-        cosines = dots.sum(-1) / (lengths * lengths[:, -1:]).clamp_min(SMALLEST)
-        return (1 - cosines[:, :-1]).clamp_min(SMALLEST).log10().mean(1)
+        return (1 - compare(multiply(tensors), "global")[:, :-1]).clamp_min(SMALLEST).log10().mean(1)
