@@ -8,9 +8,10 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from gradveil.attacks import GradientMatching, Preflight, labels_agree, linear_layers, preflight, read_inputs
-from gradveil.attacks.distances import DISTANCES, similarities
+from gradveil.attacks.distances import DISTANCES, lay_flat, similarities, sizes_of
 from gradveil.attacks.labels import whole_counts
-from gradveil.attacks.matching import best_restart
+from gradveil.attacks.matching import best_restart, observe
+from gradveil.attacks.observation import ALONE
 from gradveil.attacks.optimisers import Adam, LimitedMemory, Nesterov, Optimiser
 from gradveil.attacks.priors import disagreement, known_statistics, statistics_gap, total_variation
 from gradveil.attacks.search import enlarge, shrink
@@ -81,13 +82,44 @@ def test_dropping_a_row_does_not_disturb_the_others(make: type[Adam] | type[Nest
     torch.testing.assert_close(walk(optimiser, half[rows], 0.01, 3), whole[rows])
 
 
+def gradients_like(seed: int) -> dict[str, Tensor]:
+    shapes = {"a": (2, 3, 4), "b": (2, 5)}
+    return {name: torch.randn(*shape, generator=generator(seed, name)) for name, shape in shapes.items()}
+
+
 def test_distances_are_zero_at_the_released_gradient_only() -> None:
-    released = {"a": torch.randn(2, 3, 4, generator=generator(1)), "b": torch.randn(2, 5, generator=generator(2))}
-    other = {name: tensor + 0.5 for name, tensor in released.items()}
+    released = gradients_like(1)
+    sizes = sizes_of(released)
+    assert sizes == {"a": 12, "b": 5}
+    flat = lay_flat(released, sizes)
     for measure in DISTANCES.values():
-        torch.testing.assert_close(measure(released, released), torch.zeros(2), atol=1e-6, rtol=0)
-        assert bool((measure(other, released) > 1e-3).all())
-    assert all(torch.allclose(values, torch.ones(2)) for values in similarities(released, released).values())
+        torch.testing.assert_close(measure(flat, flat, sizes)[0], torch.zeros(2), atol=1e-6, rtol=0)
+        assert bool((measure(flat + 0.5, flat, sizes)[0] > 1e-3).all())
+    assert all(torch.allclose(values, torch.ones(2)) for values in similarities(flat, flat, sizes).values())
+
+
+@pytest.mark.parametrize("name", DISTANCES)
+def test_distances_know_their_slopes(name: str) -> None:
+    released, candidate = gradients_like(1), gradients_like(2)
+    sizes = sizes_of(released)
+    theirs, ours = lay_flat(released, sizes).double(), lay_flat(candidate, sizes).double().requires_grad_()
+    distance, slope = DISTANCES[name](ours, theirs, sizes)
+    (expected,) = torch.autograd.grad(distance.sum(), ours)
+    torch.testing.assert_close(slope, expected)
+
+
+@pytest.mark.parametrize("name", ["lenet-relu", "convnet-2"])
+def test_one_by_one_or_side_by_side_is_the_same(name: str) -> None:
+    model = build(name, (1, 12, 12), 4, (0.5,), (0.5,), generator(0)).eval()
+    images, labels = torch.rand(3, 2, 1, 12, 12, generator=generator(1)), torch.tensor([[0, 1], [2, 3], [3, 3]])
+    task = Task(model, F.cross_entropy, (1, 12, 12), 4, (0.5,), (0.5,))
+    updates = [local_update(model, F.cross_entropy, Batch(*pair)) for pair in zip(images, labels, strict=True)]
+    seen = observe(task, updates, torch.arange(3), None)
+    assert len(images) > ALONE
+    together = seen.candidate(images, labels)
+    alone = torch.cat([seen.candidate(*pair) for pair in zip(images[:, None], labels[:, None], strict=True)])
+    torch.testing.assert_close(together, seen.released, rtol=1e-3, atol=1e-5)
+    torch.testing.assert_close(alone, seen.released, rtol=1e-3, atol=1e-5)
 
 
 def test_total_variation_counts_both_directions() -> None:

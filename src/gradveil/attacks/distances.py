@@ -1,6 +1,7 @@
-"""How far a candidate's gradient is from the released one.
+"""How far a candidate's gradient is from the released one, and which way lies nearer.
 
-Both arguments map parameter names to tensors with a leading dimension T of independent targets; the result has shape T.
+Gradients are laid out flat: T×P, one row for each of T independent targets, one entry for each of P parameters. Every
+distance gives T numbers and their slope with respect to the candidate, T×P, in closed form: no graph is built for it.
 """
 
 from collections.abc import Callable, Mapping
@@ -9,44 +10,58 @@ import torch
 from torch import Tensor
 
 Gradients = Mapping[str, Tensor]
-Distance = Callable[[Gradients, Gradients], Tensor]
+Sizes = Mapping[str, int]
+"""How many entries each parameter takes up, in their order."""
+Distance = Callable[[Tensor, Tensor, Sizes], tuple[Tensor, Tensor]]
+
+# Keeps the slope finite where a gradient vanishes.
+TINY = 1e-30
 
 
-def total(parts: Gradients) -> Tensor:
-    """Sum each target's entries over all parameters."""
-    return torch.stack([part.flatten(1).sum(1) for part in parts.values()]).sum(0)
+def lay_flat(gradients: Gradients, names: Sizes) -> Tensor:
+    """Put tensors with a leading T side by side, in the order of `names`."""
+    return torch.cat([gradients[name].flatten(1) for name in names], 1)
 
 
-def cosine(candidate: Gradients, released: Gradients) -> Tensor:
+def sizes_of(gradients: Gradients) -> dict[str, int]:
+    """Count the entries of every tensor, without the leading T."""
+    return {name: tensor[0].numel() for name, tensor in gradients.items()}
+
+
+def cosine(candidate: Tensor, released: Tensor, _: Sizes) -> tuple[Tensor, Tensor]:
     """1 − cosine of the two whole gradient vectors (Geiping et al., 2020)."""
-    product = total({name: candidate[name] * tensor for name, tensor in released.items()})
-    ours = total({name: candidate[name].square() for name in released})
-    theirs = total({name: tensor.square() for name, tensor in released.items()})
-    # The tiny addend keeps the slope finite where a gradient vanishes.
-    return 1 - product / ((ours + 1e-30).sqrt() * (theirs + 1e-30).sqrt())
+    ours = (candidate.square().sum(1, keepdim=True) + TINY).sqrt()
+    theirs = (released.square().sum(1, keepdim=True) + TINY).sqrt()
+    alike = (candidate * released).sum(1, keepdim=True) / (ours * theirs)
+    slope = (candidate * (alike / ours.square())).sub_(released / (ours * theirs))
+    return 1 - alike[:, 0], slope
 
 
-def squares(candidate: Gradients, released: Gradients) -> Tensor:
+def squares(candidate: Tensor, released: Tensor, _: Sizes) -> tuple[Tensor, Tensor]:
     """Sum of squared differences (Zhu et al., 2019)."""
-    return total({name: (candidate[name] - tensor).square() for name, tensor in released.items()})
+    apart = candidate - released
+    return apart.square().sum(1), 2 * apart
 
 
-def absolutes(candidate: Gradients, released: Gradients) -> Tensor:
+def absolutes(candidate: Tensor, released: Tensor, _: Sizes) -> tuple[Tensor, Tensor]:
     """Sum of absolute differences."""
-    return total({name: (candidate[name] - tensor).abs() for name, tensor in released.items()})
+    apart = candidate - released
+    return apart.abs().sum(1), apart.sign()
 
 
-def similarities(candidate: Gradients, released: Gradients) -> Gradients:
-    """Cosine between the two gradients, parameter by parameter (Gao et al., 2021, Figure 6)."""
-    return {
-        name: torch.cosine_similarity(candidate[name].flatten(1), tensor.flatten(1), dim=1)
-        for name, tensor in released.items()
-    }
-
-
-def layerwise(candidate: Gradients, released: Gradients) -> Tensor:
+def layerwise(candidate: Tensor, released: Tensor, sizes: Sizes) -> tuple[Tensor, Tensor]:
     """1 − cosine, averaged over parameters: each counts the same, however large its gradient."""
-    return 1 - torch.stack(list(similarities(candidate, released).values())).mean(0)
+    lengths = list(sizes.values())
+    parts = zip(torch.split(candidate, lengths, 1), torch.split(released, lengths, 1), strict=True)
+    apart, slopes = zip(*(cosine(ours, theirs, sizes) for ours, theirs in parts), strict=True)
+    return torch.stack(apart).mean(0), torch.cat(slopes, 1) / len(lengths)
+
+
+def similarities(candidate: Tensor, released: Tensor, sizes: Sizes) -> dict[str, Tensor]:
+    """Cosine between the two gradients, parameter by parameter (Gao et al., 2021, Figure 6)."""
+    lengths = list(sizes.values())
+    parts = zip(sizes, torch.split(candidate, lengths, 1), torch.split(released, lengths, 1), strict=True)
+    return {name: torch.cosine_similarity(ours, theirs, dim=1) for name, ours, theirs in parts}
 
 
 DISTANCES: dict[str, Distance] = {"cosine": cosine, "layerwise": layerwise, "l2": squares, "l1": absolutes}

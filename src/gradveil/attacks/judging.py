@@ -1,21 +1,28 @@
 """One yardstick for the results of different attacks: how well their gradient matches the released one."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor
 
-from gradveil.attacks.distances import cosine
-from gradveil.attacks.observation import Observation
-from gradveil.types import Reconstruction, Task, Update
+from gradveil.attacks.distances import Gradients, cosine, lay_flat, sizes_of
+from gradveil.client import local_update
+from gradveil.types import Batch, Reconstruction, Task, Update
 
 
 def matching_loss(task: Task, update: Update, fed: Tensor, labels: Tensor) -> float:
     """Measure 1 − cosine between the released update and that of the images `fed`, B×C×H×W, to the model."""
-    released = {name: tensor[None] for name, tensor in update.tensors.items()}
-    seen = Observation(task.model, task.loss, released, update.local_steps)
-    return float(cosine(seen.candidate(fed[None], labels[None]), released).detach())
+    again = local_update(task.model, task.loss, Batch(fed, labels), update.local_steps)
+    released, ours = (add_target(one.tensors) for one in (update, again))
+    sizes = sizes_of(released)
+    distance, _ = cosine(lay_flat(ours, sizes), lay_flat(released, sizes), sizes)
+    return float(distance)
+
+
+def add_target(tensors: Mapping[str, Tensor]) -> Gradients:
+    """Give every tensor a leading T of one."""
+    return {name: tensor[None] for name, tensor in tensors.items()}
 
 
 def judge(task: Task, update: Update, result: Reconstruction) -> float:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from gradveil.attacks.base import Attack, Progress
-from gradveil.attacks.distances import DISTANCES
+from gradveil.attacks.distances import DISTANCES, lay_flat, sizes_of
 from gradveil.attacks.labels import find_labels
 from gradveil.attacks.observation import Observation, View, known_policies
 from gradveil.attacks.optimisers import OPTIMISERS
@@ -17,7 +17,7 @@ from gradveil.attacks.priors import Statistics, known_statistics
 from gradveil.attacks.search import Search
 from gradveil.attacks.starts import KNOWING, STARTS, knowledge
 from gradveil.errors import KnowledgeError, SettingsError, UnknownNameError
-from gradveil.models.frozen import freeze_batch_norm
+from gradveil.models.folded import fold_batch_norm
 from gradveil.rng import split
 from gradveil.transforms import PolicyDraws
 from gradveil.types import Reconstruction, Task, Update
@@ -217,7 +217,9 @@ class GradientMatching(Attack):
 def observe(task: Task, updates: Sequence[Update], targets: Tensor, view: View | None) -> Observation:
     """Set updates before runs: `targets` says which update each run is to match."""
     released = {name: torch.stack([updates[i].tensors[name] for i in targets]) for name in updates[0].tensors}
-    return Observation(freeze_batch_norm(task.model), task.loss, released, updates[0].local_steps, view)
+    sizes = sizes_of(released)
+    model = fold_batch_norm(task.model).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    return Observation(model, task.loss, lay_flat(released, sizes), sizes, updates[0].local_steps, view)
 
 
 def check_updates(updates: Sequence[Update]) -> None:

@@ -5,12 +5,14 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from gradveil.attacks.distances import Gradients
+from gradveil.attacks.distances import Sizes, lay_flat
 from gradveil.client import updates_apart
 from gradveil.transforms import PolicyDraws, PolicySet, parse_policy
 from gradveil.types import LocalSteps, Loss, Task
 
 POLICY = "policy:"
+ALONE = 2
+"""Up to this many runs take their gradients one by one: measured on three models, `vmap` pays from three runs on."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,11 +43,15 @@ def known_policies(task: Task) -> PolicySet | None:
 
 @dataclass(frozen=True, eq=False)
 class Observation:
-    """T released updates of the same kind, side by side; `view` is None if images are fed as they are."""
+    """T released updates of the same kind, side by side, laid flat; `view` is None if images are fed as they are.
+
+    The model is this observation's own: its parameters serve as the points to differentiate at.
+    """
 
     model: nn.Module
     loss: Loss
-    released: Gradients
+    released: Tensor
+    sizes: Sizes
     local: LocalSteps | None = None
     view: View | None = None
 
@@ -53,12 +59,24 @@ class Observation:
         """Give what the model would be fed, T×B×C×H×W."""
         return pixels if self.view is None else self.view(pixels)
 
-    def candidate(self, pixels: Tensor, labels: Tensor) -> Gradients:
-        """Compute what would have been released for these images."""
-        return updates_apart(self.model, self.loss, self.feed(pixels), labels, self.local)
+    def candidate(self, pixels: Tensor, labels: Tensor) -> Tensor:
+        """Compute what would have been released for these images, T×P; differentiable in the images.
+
+        A few runs are faster one by one, more of them side by side.
+        """
+        fed = self.feed(pixels)
+        if self.local is None and len(fed) <= ALONE:
+            return torch.stack([self.gradient(*pair) for pair in zip(fed, labels, strict=True)])
+        return lay_flat(updates_apart(self.model, self.loss, fed, labels, self.local), self.sizes)
+
+    def gradient(self, images: Tensor, labels: Tensor) -> Tensor:
+        """Take the gradient of one run's images without the detour over `vmap`."""
+        parameters = dict(self.model.named_parameters())
+        loss = self.loss(self.model(images.contiguous(memory_format=torch.channels_last)), labels)
+        found = torch.autograd.grad(loss, [parameters[name] for name in self.sizes], create_graph=True)
+        return torch.cat([part.flatten() for part in found])
 
     def keep(self, rows: Tensor) -> "Observation":
         """Go on with the runs at `rows` only."""
-        released = {name: tensor[rows] for name, tensor in self.released.items()}
         view = None if self.view is None else self.view.keep(rows)
-        return Observation(self.model, self.loss, released, self.local, view)
+        return Observation(self.model, self.loss, self.released[rows], self.sizes, self.local, view)

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
-from gradveil.attacks.distances import squares
 from gradveil.client import local_update
 from gradveil.types import Batch, Task, Update
 
@@ -35,10 +34,8 @@ def preflight(task: Task, batch: Batch, update: Update) -> Preflight:
     Without a defence at release the two must agree: otherwise an attack fails for a reason that protects nobody.
     """
     again = local_update(task.model, task.loss, batch, update.local_steps)
-    released = {name: tensor[None] for name, tensor in update.tensors.items()}
-    apart = squares({name: again.tensors[name][None] for name in released}, released).sqrt()
-    norm = squares({name: torch.zeros_like(tensor) for name, tensor in released.items()}, released).sqrt()
-    difference = float(apart / norm.clamp(min=1e-30))
+    released, ours = (torch.cat([one.tensors[name].flatten() for name in update.tensors]) for one in (update, again))
+    difference = float((ours - released).norm() / released.norm().clamp(min=1e-30))
     notices = tuple(inspect_model(task.model))
     if not difference <= ALLOWED:
         notices += (

@@ -9,10 +9,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from gradveil.attacks.distances import DISTANCES, Gradients, similarities
+from gradveil.attacks.distances import DISTANCES, similarities
 from gradveil.attacks.observation import Observation
 from gradveil.attacks.optimisers import OPTIMISERS
 from gradveil.attacks.priors import Statistics, disagreement, energy, statistics_gap, total_variation
+from gradveil.models.frozen import freeze_batch_norm
 from gradveil.types import Reconstruction, Task
 
 if TYPE_CHECKING:
@@ -35,10 +36,11 @@ class Moment:
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """The distance of every run at one point, and the gradients of the first observation that it came from."""
+    """The distance of every run at one point; the gradients it came from, one for each observation, and its slopes."""
 
     distances: Tensor
-    candidate: Gradients
+    candidates: list[Tensor]
+    slopes: list[Tensor]
 
 
 class Search:
@@ -62,6 +64,9 @@ class Search:
         self.labels, self.targets, self.statistics = labels, targets, statistics
         self.mean = start.new_tensor(task.mean).view(-1, 1, 1)
         self.std = start.new_tensor(task.std).view(-1, 1, 1)
+        # Folded models show nothing of what enters their batch normalisations.
+        self.watched = task.model if statistics is None else freeze_batch_norm(task.model)
+        self.has_priors = max(attack.energy, attack.consistency, attack.batch_norm) > 0
         self.rows = torch.arange(len(start))
         self.count = len(start)
         self.first: Tensor | None = None
@@ -73,6 +78,8 @@ class Search:
         """Begin anew from these images; the optimiser's memory is of another space and goes."""
         parts = [images.flatten(1)] if logits is None else [images.flatten(1), logits.flatten(1)]
         self.size = images.shape[1:]
+        limits = (-self.mean / self.std, (1 - self.mean) / self.std)
+        self.low, self.high = (limit.expand(self.size).flatten() for limit in limits)
         self.flat = torch.cat(parts, 1).detach().requires_grad_()
         self.optimiser = OPTIMISERS[self.attack.optimiser](self.flat.detach())
 
@@ -108,7 +115,7 @@ class Search:
                     if step in prunings:
                         self.prune()
                         now = self.evaluate()
-                self.move(now.distances, step)
+                self.move(now, step)
             self.keep_in_box()
             if self.attack.tolerance and step % every == 0:
                 self.stop_matched(step)
@@ -123,60 +130,64 @@ class Search:
         """Measure each run's distance at the present images, averaged over what was observed."""
         pixels, labels, measure = self.pixels(), self.present_labels(), DISTANCES[self.attack.distance]
         candidates = [seen.candidate(pixels, labels) for seen in self.observations]
-        apart = [measure(ours, seen.released) for ours, seen in zip(candidates, self.observations, strict=True)]
-        return Evaluation(torch.stack(apart).mean(0), candidates[0])
+        found = [
+            measure(ours.detach(), seen.released, seen.sizes)
+            for ours, seen in zip(candidates, self.observations, strict=True)
+        ]
+        share = 1 / len(found)
+        slopes = [slope if share == 1 else share * slope for _, slope in found]
+        return Evaluation(torch.stack([distance for distance, _ in found]).mean(0), candidates, slopes)
 
-    def move(self, distances: Tensor, step: int) -> None:
+    def move(self, now: "Evaluation", step: int) -> None:
         """Take the slope and go along it."""
-        slope = self.slope(distances, step)
+        slope = self.slope(now, step)
         move = self.optimiser.move(slope.sign() if self.attack.signed else slope, self.attack.rate(step))
         with torch.no_grad():
             self.flat.add_(move)
 
-    def slope(self, distance: Tensor, step: int) -> Tensor:
-        """Differentiate the whole objective; the sum keeps every run's slope its own."""
+    def slope(self, now: "Evaluation", step: int) -> Tensor:
+        """Differentiate the whole objective: each run's gradients depend on its own images alone."""
+        (slope,) = torch.autograd.grad(now.candidates, self.flat, now.slopes)
+        smooth = self.slope_of(total_variation(self.images()))
+        prior = self.attack.variation_weight(step) * smooth
+        if self.has_priors:
+            prior = prior + self.slope_of(self.penalty())
         if not self.attack.relative:
-            (slope,) = torch.autograd.grad((distance + self.penalty(step)).sum(), self.flat)
-            return slope
-        (slope,) = torch.autograd.grad(distance.sum(), self.flat)
-        (prior,) = torch.autograd.grad(self.penalty(step).sum(), self.flat)
-        (smooth,) = torch.autograd.grad(total_variation(self.images()).sum(), self.flat)
+            return slope + prior
         if self.attack.knows_policy:
             # What no draw has seen stays as it began: a prior alone would only blur it.
             prior = prior * (slope != 0)
         unit = slope.abs().mean(1, keepdim=True) / smooth.abs().mean(1, keepdim=True).clamp(min=1e-30)
         return slope + unit * prior
 
-    def penalty(self, step: int) -> Tensor:
-        """Add up the priors that have any weight."""
+    def slope_of(self, penalty: Tensor) -> Tensor:
+        (slope,) = torch.autograd.grad(penalty.sum(), self.flat)
+        return slope
+
+    def penalty(self) -> Tensor:
+        """Add up the priors that have any weight, but for the total variation."""
         attack, images = self.attack, self.images()
-        penalty = attack.variation_weight(step) * total_variation(images)
+        penalty = images.new_zeros(len(images))
         if attack.energy:
             penalty = penalty + attack.energy * energy(images)
         if attack.consistency:
             penalty = penalty + attack.consistency * disagreement(images, self.targets)
         if attack.batch_norm and self.statistics is not None:
-            first = self.observations[0]
-            fed = first.feed(images * self.std + self.mean)
-            penalty = penalty + attack.batch_norm * statistics_gap(first.model, fed, self.statistics)
+            fed = self.observations[0].feed(images * self.std + self.mean)
+            penalty = penalty + attack.batch_norm * statistics_gap(self.watched, fed, self.statistics)
         return penalty
 
     def keep_in_box(self) -> None:
         """Clamp to valid pixels."""
         if self.attack.box:
-            count = self.size.numel()
-            low, high = (
-                limit.expand(self.size).flatten() for limit in (-self.mean / self.std, (1 - self.mean) / self.std)
-            )
             with torch.no_grad():
-                self.flat[:, :count].clamp_(low, high)
+                self.flat[:, : self.size.numel()].clamp_(self.low, self.high)
 
     def note(self, step: int, now: "Evaluation") -> None:
         """Write down where every run is."""
-        distances = now.distances.detach()
+        first, distances = self.observations[0], now.distances
         self.first = distances if self.first is None else self.first
-        candidate = {name: tensor.detach() for name, tensor in now.candidate.items()}
-        alike = similarities(candidate, self.observations[0].released)
+        alike = similarities(now.candidates[0].detach(), first.released, first.sizes)
         self.moments.append(
             Moment(
                 step,
@@ -201,7 +212,7 @@ class Search:
         """End the runs that have matched as far as asked, or that are lost."""
         assert self.first is not None
         now = self.evaluate()
-        distances = now.distances.detach()
+        distances = now.distances
         done = (distances <= self.attack.tolerance * self.first) | ~distances.isfinite()
         if done.any():
             self.note(step + 1, now)
