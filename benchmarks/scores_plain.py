@@ -90,7 +90,8 @@ def plain_privacy_at(model: nn.Module, score: PrivacyScore, policy: Policy | Pol
 
 def plain_accuracy_at(model: nn.Module, score: AccuracyScore, policy: Policy | PolicySet) -> float:
     """Take S_acc plainly with the draws and the batches of our score."""
-    return plain_accuracy(model, [(score.transformed(policy, places), score.labels[places]) for places in score.groups])
+    pairs = [(score.transformed(policy, places), score.labels[list(places)]) for places in score.batches]
+    return plain_accuracy(model, pairs)
 
 
 def build(name: str, sample: DataSet) -> nn.Module:

@@ -50,7 +50,8 @@ class AccuracyScore:
         self.form, self.seed = form, seed
         self.first = next(model.parameters())
         self.images, self.labels = images.to(self.first.device), labels
-        self.groups = [self.choose(range(first, first + batch)) for first in range(0, batch * batches, batch)]
+        self.batches = [range(first, first + batch) for first in range(0, batch * batches, batch)]
+        self.groups = [self.choose(places) for places in self.batches]
         self.model = copy.deepcopy(model).eval().requires_grad_(False)
         normalise = find_normalisation(model)
         self.std = None if normalise is None else normalise.std
