@@ -13,7 +13,7 @@ from gradveil.attacks.labels import whole_counts
 from gradveil.attacks.matching import best_restart, observe
 from gradveil.attacks.observation import ALONE
 from gradveil.attacks.optimisers import Adam, LimitedMemory, Nesterov, Optimiser
-from gradveil.attacks.priors import disagreement, known_statistics, statistics_gap, total_variation
+from gradveil.attacks.priors import disagreement, known_statistics, statistics_gap, total_variation, variation_slope
 from gradveil.attacks.search import enlarge, shrink
 from gradveil.client import local_update
 from gradveil.errors import SettingsError, UnknownNameError
@@ -126,6 +126,12 @@ def test_total_variation_counts_both_directions() -> None:
     stripes = torch.tensor([0.0, 1.0]).repeat(2, 2).view(1, 1, 1, 2, 4)
     assert float(total_variation(stripes)) == 1.0
     assert float(total_variation(stripes.transpose(-1, -2).contiguous())) == 1.0
+
+
+def test_the_slope_of_the_total_variation_is_known() -> None:
+    images = torch.randn(2, 3, 2, 5, 4, generator=generator(0), requires_grad=True)
+    (expected,) = torch.autograd.grad(total_variation(images).sum(), images)
+    torch.testing.assert_close(variation_slope(images.detach()), expected)
 
 
 def test_disagreement_is_within_a_target() -> None:

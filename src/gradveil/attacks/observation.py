@@ -1,6 +1,7 @@
 """What a search tries to match: a released update, the weights it was computed with, and how images were fed."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor, nn
@@ -55,6 +56,12 @@ class Observation:
     local: LocalSteps | None = None
     view: View | None = None
 
+    @cached_property
+    def parameters(self) -> list[Tensor]:
+        """List the parameters whose gradients were released, in their order."""
+        known = dict(self.model.named_parameters())
+        return [known[name] for name in self.sizes]
+
     def feed(self, pixels: Tensor) -> Tensor:
         """Give what the model would be fed, T×B×C×H×W."""
         return pixels if self.view is None else self.view(pixels)
@@ -71,9 +78,8 @@ class Observation:
 
     def gradient(self, images: Tensor, labels: Tensor) -> Tensor:
         """Take the gradient of one run's images without the detour over `vmap`."""
-        parameters = dict(self.model.named_parameters())
         loss = self.loss(self.model(images.contiguous(memory_format=torch.channels_last)), labels)
-        found = torch.autograd.grad(loss, [parameters[name] for name in self.sizes], create_graph=True)
+        found = torch.autograd.grad(loss, self.parameters, create_graph=True)
         return torch.cat([part.flatten() for part in found])
 
     def keep(self, rows: Tensor) -> "Observation":

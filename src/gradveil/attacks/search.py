@@ -12,7 +12,7 @@ from torch import Tensor
 from gradveil.attacks.distances import DISTANCES, similarities
 from gradveil.attacks.observation import Observation
 from gradveil.attacks.optimisers import OPTIMISERS
-from gradveil.attacks.priors import Statistics, disagreement, energy, statistics_gap, total_variation
+from gradveil.attacks.priors import Statistics, disagreement, energy, statistics_gap, variation_slope
 from gradveil.models.frozen import freeze_batch_norm
 from gradveil.types import Reconstruction, Task
 
@@ -148,10 +148,12 @@ class Search:
     def slope(self, now: "Evaluation", step: int) -> Tensor:
         """Differentiate the whole objective: each run's gradients depend on its own images alone."""
         (slope,) = torch.autograd.grad(now.candidates, self.flat, now.slopes)
-        smooth = self.slope_of(total_variation(self.images()))
+        images = self.images()
+        (smooth,) = torch.autograd.grad(images, self.flat, variation_slope(images.detach()))
         prior = self.attack.variation_weight(step) * smooth
         if self.has_priors:
-            prior = prior + self.slope_of(self.penalty())
+            (others,) = torch.autograd.grad(self.penalty().sum(), self.flat)
+            prior = prior + others
         if not self.attack.relative:
             return slope + prior
         if self.attack.knows_policy:
@@ -159,10 +161,6 @@ class Search:
             prior = prior * (slope != 0)
         unit = slope.abs().mean(1, keepdim=True) / smooth.abs().mean(1, keepdim=True).clamp(min=1e-30)
         return slope + unit * prior
-
-    def slope_of(self, penalty: Tensor) -> Tensor:
-        (slope,) = torch.autograd.grad(penalty.sum(), self.flat)
-        return slope
 
     def penalty(self) -> Tensor:
         """Add up the priors that have any weight, but for the total variation."""
