@@ -1,0 +1,248 @@
+"""`gradveil score`: what a policy hides and what it costs, without attacking or training."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import torch
+import typer
+from rich.table import Table
+from torch import Tensor, nn
+
+from gradveil import data as data_sets
+from gradveil.cli.options import AsJson, Device, Quiet, Seed, make_console, print_json
+from gradveil.cli.progress import progress_bar
+from gradveil.data import DataSet, Progress
+from gradveil.errors import OutputError, SettingsError
+from gradveil.metrics import Interval, mean_interval
+from gradveil.models import ModelSpec
+from gradveil.reports.score_figures import draw_similarity
+from gradveil.results import find_device, record, write_file
+from gradveil.rng import generator
+from gradveil.scores import AccuracyScore, PrivacyScore, accuracy_places, scoring_places
+from gradveil.training import load_checkpoint
+from gradveil.transforms import PolicySet, parse_policy
+
+NONE = "none"
+POINTS = tuple(step / 20 for step in range(21))
+PolicyText = Annotated[str, typer.Argument(help="A policy such as 3-1-7, a hybrid such as 3-1-7+43-18-18, or none.")]
+DataName = Annotated[str, typer.Option("--data", help="A name of 'gradveil data list', folder:PATH or npz:PATH.")]
+ModelName = Annotated[str, typer.Option("--model", help="Model, such as lenet-relu, convnet-16 or resnet20-4.")]
+CheckpointFile = Annotated[
+    Path | None, typer.Option("--checkpoint", help="Weights of 'gradveil train' that S_pri is taken on.")
+]
+Images = Annotated[int, typer.Option("--images", help="Test images for S_pri; 100 in the papers.")]
+FormName = Annotated[str, typer.Option("--form", help="GradSim: layerwise, as the papers' code, or global, as Eq. 5.")]
+QuadratureName = Annotated[
+    str, typer.Option("--quadrature", help="trapezoid-N, riemann-N, gauss-N, radau-N or lobatto-N.")
+]
+StartName = Annotated[str, typer.Option("--start", help="Where the way to the image begins: uniform or normal noise.")]
+AccuracyForm = Annotated[
+    str, typer.Option("--accuracy-form", help="S_acc: ours, or reference for that of the papers' code.")
+]
+Batches = Annotated[int, typer.Option("--batches", help="Batches of 100 test images for S_acc, if there are as many.")]
+FigureFile = Annotated[
+    Path | None, typer.Option("--figure", help="Draw GradSim from noise to image, with and without the policy: a PNG.")
+]
+Threads = Annotated[int, typer.Option("--threads", help="Threads of torch.")]
+
+
+@dataclass(frozen=True, eq=False)
+class Line:
+    """What was found for one policy: S_pri of each image, S_acc of each batch, GradSim at `POINTS` if it is drawn."""
+
+    policy: PolicySet
+    privacy: Tensor
+    accuracy: list[float]
+    curves: Tensor | None
+
+    def to_record(self, none: "Line") -> dict[str, Any]:
+        return {
+            "policy": str(self.policy),
+            "readable": self.policy.readable,
+            "privacy": describe(self.privacy),
+            "privacy_of_images": self.privacy.tolist(),
+            "privacy_against_none": describe(self.privacy - none.privacy),
+            "accuracy": sum(self.accuracy) / len(self.accuracy),
+            "accuracy_of_batches": self.accuracy,
+        }
+
+    def texts(self, none: "Line") -> list[str]:
+        accuracy = mean_interval(self.accuracy)
+        return [
+            str(self.policy),
+            write(mean_interval(self.privacy.tolist())),
+            "" if self is none else write(mean_interval((self.privacy - none.privacy).tolist()), "+"),
+            f"{accuracy.mean:.3f}" + ("" if accuracy.std is None else f" (std {accuracy.std:.3f})"),
+        ]
+
+
+@dataclass(frozen=True, eq=False)
+class Scorer:
+    """Both scores, and where they report how far they are."""
+
+    privacy: PrivacyScore
+    accuracy: AccuracyScore
+    progress: Progress
+
+    def score(self, policy: PolicySet, drawn: bool) -> Line:
+        """Score one policy, and follow its similarity where that is wanted."""
+        nodes = self.privacy.quadrature.nodes
+        found = self.follow(policy, nodes)
+        curves = None if not drawn else found if nodes == POINTS else self.follow(policy, POINTS)
+        return Line(policy, self.privacy.area(found), self.measure(policy), curves)
+
+    def follow(self, policy: PolicySet, points: Sequence[float]) -> Tensor:
+        """Take GradSim at some points, group by group."""
+        total, size = len(self.privacy.images), self.privacy.block
+        parts = []
+        for first in range(0, total, size):
+            places = range(first, min(first + size, total))
+            parts.append(self.privacy.curves(policy, points, places))
+            self.progress(f"S_pri of {policy}", places.stop, total)
+        return torch.cat(parts)
+
+    def measure(self, policy: PolicySet) -> list[float]:
+        """Take S_acc, batch by batch."""
+        found = []
+        for number, one in enumerate(self.accuracy.batch_scores(policy), 1):
+            found.append(one)
+            self.progress(f"S_acc of {policy}", number, len(self.accuracy.batches))
+        return found
+
+
+def describe(values: Tensor) -> dict[str, Any]:
+    found = mean_interval(values.tolist())
+    return {"mean": found.mean, "low": found.low, "high": found.high, "std": found.std, "count": found.count}
+
+
+def write(found: Interval, sign: str = "") -> str:
+    half = "" if found.high is None else f" ± {found.high - found.mean:.3f}"
+    return f"{found.mean:{sign}.3f}{half}"
+
+
+def score_policy(
+    policy: PolicyText,
+    data: DataName = "fashion-mnist-sample",
+    model: ModelName = "lenet-relu",
+    checkpoint: CheckpointFile = None,
+    images: Images = 40,
+    form: FormName = "layerwise",
+    quadrature: QuadratureName = "trapezoid-21",
+    start: StartName = "uniform",
+    accuracy_form: AccuracyForm = "ours",
+    batches: Batches = 10,
+    figure: FigureFile = None,
+    threads: Threads = 1,
+    seed: Seed = 0,
+    device: Device = "auto",
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Print S_pri, lower hides more, and S_acc, higher costs less, of a policy beside those of none."""
+    console = make_console(quiet, as_json)
+    if threads < 1:
+        raise SettingsError(f"{threads} threads: give 1 or more")
+    if figure is not None and not figure.parent.is_dir():
+        raise OutputError(f"cannot write {figure}: there is no folder {figure.parent}; make it first")
+    torch.set_num_threads(threads)
+    place, parsed = find_device(device), parse_policy(policy)
+    policies = [parse_policy(NONE)] if str(parsed) == NONE else [parse_policy(NONE), parsed]
+    with progress_bar(console) as progress:
+        loaded = data_sets.load(data, None, progress)
+        spec, trained = choose_model(model, checkpoint, loaded, seed)
+        chosen = scoring_places(len(loaded.test), images)
+        privacy = PrivacyScore(
+            trained.to(place),
+            loaded.test.images[chosen],
+            loaded.test.labels[chosen],
+            form=form,  # type: ignore[arg-type]  # a wrong name is refused there
+            quadrature=quadrature,
+            start=start,  # type: ignore[arg-type]
+            seed=seed,
+        )
+        scorer = Scorer(privacy, make_accuracy(spec, loaded, accuracy_form, batches, seed, place), progress)
+        lines = [scorer.score(one, figure is not None) for one in policies]
+    title = f"{spec.name}, {'untrained' if checkpoint is None else checkpoint.stem}, {loaded.name}, GradSim {form}"
+    if figure is not None:
+        write_file(
+            figure, draw_similarity({str(x.policy): x.curves for x in lines if x.curves is not None}, POINTS, title)
+        )
+    settings = {
+        "data": data,
+        "model": spec.name,
+        "checkpoint": None if checkpoint is None else checkpoint.name,
+        "images": chosen,
+        "form": form,
+        "quadrature": quadrature,
+        "start": start,
+        "accuracy_form": accuracy_form,
+        "batches": len(scorer.accuracy.batches),
+        "threads": threads,
+        "seed": seed,
+        "device": str(place),
+    }
+    if as_json:
+        print_json(record("score", settings, {"policies": [line.to_record(lines[0]) for line in lines]}))
+    console.print(make_table(lines, scorer, title))
+    if checkpoint is None:
+        console.print(untrained_note(data, spec.name), highlight=False, soft_wrap=True)
+    if figure is not None:
+        console.print(f"{figure}", highlight=False, soft_wrap=True)
+
+
+def choose_model(model: str, checkpoint: Path | None, data: DataSet, seed: int) -> tuple[ModelSpec, nn.Module]:
+    """Load the model, or draw it; a checkpoint brings its own."""
+    if checkpoint is None:
+        spec = ModelSpec(model, data.shape, data.classes, data.mean, data.std)
+        return spec, spec.build(generator(seed, "model"))
+    loaded = load_checkpoint(checkpoint, model if ":" in model else None)
+    if loaded.spec.shape != data.shape or loaded.spec.classes != data.classes:
+        raise SettingsError(
+            f"{checkpoint} is for images of {loaded.spec.shape} in {loaded.spec.classes} classes, the data has "
+            f"{data.shape} in {data.classes}: choose the data it was trained on"
+        )
+    return loaded.spec, loaded.build()
+
+
+def make_accuracy(
+    spec: ModelSpec, data: DataSet, form: str, batches: int, seed: int, device: torch.device
+) -> AccuracyScore:
+    """Make the score of a fresh model on whole batches of 100, or one batch of what there is."""
+    size = min(100, len(data.test) - len(data.test) // 5)
+    if batches < 1:
+        raise SettingsError(f"{batches} batches: give 1 or more")
+    places = accuracy_places(len(data.test), size, batches)
+    return AccuracyScore(
+        spec.build(generator(seed, "model")).to(device),
+        data.test.images[places],
+        data.test.labels[places],
+        form=form,  # type: ignore[arg-type]
+        batch=size,
+        batches=len(places) // size,
+        seed=seed,
+    )
+
+
+def make_table(lines: list[Line], scorer: Scorer, title: str) -> Table:
+    privacy, accuracy = scorer.privacy, scorer.accuracy
+    table = Table(
+        title=title,
+        caption=f"S_pri: mean ± half the 95% interval (n = {len(privacy.images)}, {privacy.quadrature.name}, "
+        f"{privacy.start} start), lower hides more. S_acc ({accuracy.form}): {len(accuracy.batches)} × "
+        f"{len(accuracy.batches[0])} images, fresh model, higher costs less.",
+    )
+    for column in ("policy", "S_pri", "against none", "S_acc"):
+        table.add_column(column, justify="left" if column == "policy" else "right")
+    for line in lines:
+        table.add_row(*line.texts(lines[0]))
+    return table
+
+
+def untrained_note(data: str, model: str) -> str:
+    return (
+        "No --checkpoint: S_pri is that of an untrained model. The papers take a semi-trained one: "
+        f"gradveil train --data {data} --model {model} --fraction 0.1 --epochs 50 --out runs/semi, "
+        "then --checkpoint runs/semi/final.safetensors."
+    )
