@@ -11,6 +11,7 @@ from gradveil import data as data_sets
 from gradveil.attacks import find_attack
 from gradveil.cli.options import AsJson, Quiet, Seed, make_console, print_json
 from gradveil.cli.progress import progress_bar
+from gradveil.cli.single_transforms import single_transforms
 from gradveil.errors import UnknownNameError
 from gradveil.experiments import defence_tables, score_tables
 from gradveil.experiments.attack_tables import make_lines, render_markdown
@@ -23,6 +24,7 @@ from gradveil.results import record, to_json, write_file
 from gradveil.training import FAST
 
 app = typer.Typer(no_args_is_help=True, help="Make the tables of the documentation again.")
+app.command("single-transforms")(single_transforms)
 Parts = Annotated[list[str] | None, typer.Option("--part", help=f"One of {', '.join(PARTS)}; all unless given.")]
 Folder = Annotated[Path, typer.Option("--out", help="Folder of the study; run again with the same one to go on.")]
 Colour = Annotated[

@@ -55,8 +55,6 @@ def draw_bars(bars: Sequence[Bar], level: float, title: str) -> bytes:
     axes.axhline(level, color="0.3", linewidth=0.8, linestyle="--", label="no transformation")
     axes.set_xticks(list(places), [bar.label for bar in bars], rotation=90, fontsize=6)
     axes.set_xlim(-0.8, len(bars) - 0.2)
-    low = min(bar.score - (bar.half or 0.0) for bar in bars)
-    axes.set_ylim(bottom=max(0.0, low - 0.05) if low > 0 else low)
     axes.set_ylabel("S_pri, mean and 95% interval")
     axes.legend(frameon=False, fontsize=8)
     return render(figure)

@@ -1,0 +1,78 @@
+"""`gradveil reproduce single-transforms`: S_pri of each of the 50 transformations alone."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import torch
+import typer
+
+from gradveil import data as data_sets
+from gradveil.cli.options import AsJson, Quiet, Seed, make_console, print_json
+from gradveil.cli.progress import progress_bar
+from gradveil.cli.score import DataName, FormName, QuadratureName, StartName
+from gradveil.experiments.single_transforms import Setting, SingleTransforms, make_bars, make_lines, render_markdown
+from gradveil.metrics import mean_interval
+from gradveil.reports.score_figures import draw_bars
+from gradveil.results import record, to_json, write_file
+
+ModelName = Annotated[str, typer.Option("--model", help="The model to train; one of --checkpoint is its own.")]
+CheckpointFile = Annotated[
+    Path | None, typer.Option("--checkpoint", help="Semi-trained weights; without them a model is trained first.")
+]
+Images = Annotated[int, typer.Option("--images", help="Test images to score; 100 in the papers.")]
+Epochs = Annotated[int, typer.Option("--epochs", min=1, help="Epochs of training of the semi-trained model.")]
+Fraction = Annotated[float, typer.Option("--fraction", help="Share of the training images that it is trained on.")]
+Folder = Annotated[Path, typer.Option("--out", help="Folder of the study; run again with the same one to go on.")]
+
+
+def single_transforms(
+    data: DataName = "fashion-mnist-sample",
+    model: ModelName = "resnet20-1",
+    checkpoint: CheckpointFile = None,
+    images: Images = 100,
+    form: FormName = "layerwise",
+    quadrature: QuadratureName = "trapezoid-21",
+    start: StartName = "uniform",
+    epochs: Epochs = 50,
+    fraction: Fraction = 0.1,
+    out: Folder = Path("runs/single-transforms"),
+    seed: Seed = 0,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Score the 50 transformations one by one (Figure 5); a run that was stopped goes on where it was."""
+    console = make_console(quiet, as_json)
+    torch.set_num_threads(1)
+    setting = Setting(images, form, quadrature, start, seed)
+    with progress_bar(console) as progress:
+        loaded = data_sets.load(data, None, progress)
+        out.mkdir(parents=True, exist_ok=True)
+        study = SingleTransforms(out, loaded, model, setting, checkpoint, epochs, fraction)
+        weights = study.find_weights(progress)
+        name = study.load(weights).spec.name
+        scores = study.run(weights, progress)
+    lines, none = make_lines(scores, seed), mean_interval(scores["none"])
+    title = f"{loaded.name}, {name}, GradSim {form}, {quadrature}, {start} start"
+    table = render_markdown(lines, none, title)
+    write_file(out / "single_transforms.md", table)
+    write_file(
+        out / "single_transforms.png", draw_bars(make_bars(lines, none), none.mean, f"S_pri, {title}, n = {images}")
+    )
+    settings = {
+        "data": data,
+        "model": name,
+        "checkpoint": None if checkpoint is None else checkpoint.name,
+        "epochs": epochs,
+        "fraction": fraction,
+        "threads": 1,
+        **vars(setting),
+    }
+    figures = {"none": asdict(none), "lines": [asdict(line) for line in lines], "scores": scores}
+    result = record("reproduce single-transforms", settings, figures)
+    write_file(out / "single_transforms.json", to_json(result))
+    if as_json:
+        print_json(result)
+    console.print(next(line for line in table.splitlines() if line.startswith("Best five")), highlight=False)
+    for file in ("single_transforms.md", "single_transforms.png"):
+        console.print(f"{out / file}", highlight=False, soft_wrap=True)
