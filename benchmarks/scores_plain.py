@@ -6,6 +6,7 @@ The plain loop is what the tests compare our scores with, and the baseline that 
 import statistics
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -15,16 +16,17 @@ from torch.nn import functional as F
 
 from gradveil import data, models, rng
 from gradveil.data import DataSet
-from gradveil.scores import AccuracyScore, PrivacyScore
+from gradveil.scores import AccuracyScore, PrivacyScore, scoring_places
 from gradveil.scores.draws import transform_places
 from gradveil.scores.privacy import STREAM
 from gradveil.transforms import Policy, PolicySet, parse_policy
 from gradveil.types import to_pixels
 
 POINTS = 21
-POLICIES = ("none", "3-1-7", "43-18-18")
+POLICIES = ("3-1-7", "43-18-18", "19-15-45", "2-43-21", "14-48-48")
+RULES = ("trapezoid-21", "gauss-5", "lobatto-4")
 IMAGES = 4
-BATCHES = 1
+BATCHES = 4
 MODELS = ("convnet-16", "resnet20-1", "lenet-relu")
 
 
@@ -105,37 +107,44 @@ def seconds(work: Callable[[], object]) -> float:
     return time.process_time() - started
 
 
+def time_model(name: str, sample: DataSet) -> dict[str, list[float]]:
+    """Time every way on one model, once for each policy; seconds per image, or per batch for S_acc."""
+    images, labels = sample.test.images, sample.test.labels
+    model = build(name, sample).eval()
+    chosen = scoring_places(len(images), IMAGES)
+    scores = {rule: PrivacyScore(model, images[chosen], labels[chosen], quadrature=rule) for rule in RULES}
+    accuracy = AccuracyScore(model, images, labels, form="reference", batches=BATCHES)
+    found: dict[str, list[float]] = {}
+    for text in ("none", *POLICIES):  # the first warms up
+        policy = parse_policy(text)
+        ways: dict[str, Callable[[], object]] = {
+            "plain": lambda: [plain_privacy_at(model, scores[RULES[0]], policy, place) for place in range(IMAGES)],  # noqa: B023
+            **{rule: partial(score.score, policy) for rule, score in scores.items()},
+        }
+        for way, work in ways.items():
+            found.setdefault(way, []).append(seconds(work) / IMAGES)
+        found.setdefault("S_acc plain", []).append(
+            seconds(partial(plain_accuracy_at, model, accuracy, policy)) / BATCHES
+        )
+        found.setdefault("S_acc", []).append(seconds(partial(accuracy.score, policy)) / BATCHES)
+    return {way: times[1:] for way, times in found.items()}
+
+
 def main() -> None:
     """Print how long an image and a batch take, plainly and with ours."""
     torch.set_num_threads(1)
     sample = data.load("fashion-mnist-sample")
-    images, labels = sample.test.images, sample.test.labels
-    print(f"S_pri per image, 21 points ({IMAGES} images), and S_acc per batch of 100; ms of one thread")
-    print(f"{'':<12} {'plain':>8} {'ours':>8} {'ratio':>7} {'gauss-5':>8} {'S_acc plain':>12} {'ours':>8} {'ratio':>7}")
+    print(f"ms of one thread, medians over {len(POLICIES)} policies: S_pri per image, S_acc per batch of 100,")
+    print("of which the images with different labels count; ratio: plain over ours, least to greatest over policies")
     for name in MODELS:
-        model = build(name, sample)
-        rules = [
-            PrivacyScore(model.eval(), images[:IMAGES], labels[:IMAGES], quadrature=rule)
-            for rule in ("trapezoid-21", "gauss-5")
-        ]
-        accuracy = AccuracyScore(model, images, labels, form="reference", batches=BATCHES)
-        rows = []
-        for text in POLICIES:
-            policy = parse_policy(text)
-            rows.append(
-                [
-                    seconds(lambda: [plain_privacy_at(model, rules[0], policy, place) for place in range(IMAGES)]),  # noqa: B023
-                    seconds(lambda: rules[0].score(policy)),  # noqa: B023
-                    seconds(lambda: rules[1].score(policy)),  # noqa: B023
-                    seconds(lambda: plain_accuracy_at(model, accuracy, policy)),  # noqa: B023
-                    seconds(lambda: accuracy.score(policy)),  # noqa: B023
-                ]
+        found = time_model(name, sample)
+        for plain, way in (*(("plain", rule) for rule in RULES), ("S_acc plain", "S_acc")):
+            ratios = [slow / fast for slow, fast in zip(found[plain], found[way], strict=True)]
+            before, after = (1000 * statistics.median(found[key]) for key in (plain, way))
+            print(
+                f"{name:<11} {way:<13} plain {before:>7.1f}  ours {after:>7.1f}  {statistics.median(ratios):>5.1f}x "
+                f"({min(ratios):.1f} to {max(ratios):.1f})"
             )
-        plain, ours, fast, slow, quick = (1000 * statistics.median(column) for column in zip(*rows, strict=True))
-        print(
-            f"{name:<12} {plain / IMAGES:>8.1f} {ours / IMAGES:>8.1f} {plain / ours:>6.1f}x {fast / IMAGES:>8.1f} "
-            f"{slow / BATCHES:>12.0f} {quick / BATCHES:>8.0f} {slow / quick:>6.1f}x"
-        )
 
 
 if __name__ == "__main__":
