@@ -5,7 +5,6 @@ from collections.abc import Iterator
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from gradveil.scores.folding import Pair, find_pairs, fold
 
@@ -68,27 +67,34 @@ class ConvolutionLayer(Layer):
 
         A few images at a time, so that what is laid out for them stays in the cache.
         """
-        windows = self.windows(inputs, shape)
-        count, positions = slopes.shape[:2]
-        size = max(1, CACHE // (windows[0].numel() * windows.element_size()))
-        found = slopes.new_empty(count, slopes.shape[2], windows[0, 0, 0].numel())
-        buffer = slopes.new_empty(min(size, count), *windows.shape[1:])
-        for first in range(0, count, size):
-            part = buffer[: min(size, count - first)].copy_(windows[first : first + size])
-            rows = slopes[first : first + size].transpose(1, 2)
-            torch.bmm(rows, part.view(len(part), positions, -1), out=found[first : first + size])
+        window = inputs.shape[1] * self.size[0] * self.size[1]
+        size = max(1, CACHE // (shape.numel() * window * inputs.element_size()))
+        size = min(size, len(inputs))
+        inside, windows = self.frame(inputs, size, shape)
+        seen = slopes.new_empty(windows.shape)
+        found = slopes.new_empty(len(inputs), slopes.shape[2], window)
+        for first in range(0, len(inputs), size):
+            chosen = slice(first, min(first + size, len(inputs)))
+            count = chosen.stop - first
+            inside[:count].copy_(inputs[chosen].permute(0, 2, 3, 1))
+            rows = seen[:count].copy_(windows[:count]).view(count, -1, window)
+            torch.bmm(slopes[chosen].transpose(1, 2), rows, out=found[chosen])
         return found
 
-    def windows(self, inputs: Tensor, shape: torch.Size) -> Tensor:
-        """View what each output position sees, N×height×width×kernel height×kernel width×channels."""
-        rows, columns = self.padding
-        padded = F.pad(inputs.permute(0, 2, 3, 1), (0, 0, columns, columns, rows, rows)).contiguous()
+    def frame(self, inputs: Tensor, count: int, shape: torch.Size) -> tuple[Tensor, Tensor]:
+        """Make a padded frame for a few images: a view of its inside, and one of what each output position sees.
+
+        The second is N×height×width×kernel height×kernel width×channels.
+        """
+        (rows, columns), (height, width) = self.padding, inputs.shape[2:]
+        padded = inputs.new_zeros(count, height + 2 * rows, width + 2 * columns, inputs.shape[1])
         image, line, column, _ = padded.stride()
         (down, right), (skip, slip) = self.stride, self.dilation
-        return padded.as_strided(
-            (len(inputs), *shape, *self.size, inputs.shape[1]),
+        windows = padded.as_strided(
+            (count, *shape, *self.size, inputs.shape[1]),
             (image, down * line, right * column, skip * line, slip * column, 1),
         )
+        return padded[:, rows : rows + height, columns : columns + width], windows
 
 
 class FoldedLayer(ConvolutionLayer):
