@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from gradveil import __version__
-from gradveil.cli import attack, audit, data, reproduce, score, train, transforms
+from gradveil.cli import attack, audit, data, reproduce, score, search, train, transforms
 from gradveil.errors import GradveilError
 
 app = typer.Typer(
@@ -17,6 +17,7 @@ app.command("audit")(audit.audit)
 app.add_typer(data.app, name="data")
 app.add_typer(reproduce.app, name="reproduce")
 app.command("score")(score.score_policy)
+app.command("search")(search.search_policies)
 app.command("train")(train.train_model)
 app.add_typer(transforms.app, name="transforms")
 

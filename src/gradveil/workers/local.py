@@ -4,6 +4,7 @@ import contextlib
 import multiprocessing
 import os
 import pickle
+import signal
 import tempfile
 import threading
 from collections import deque
@@ -205,6 +206,8 @@ def prepare_worker(threads: int, queue: "Queue[Event | None]") -> None:
     global _events
     torch.set_num_threads(threads)
     _events = queue
+    # Whoever interrupts the command interrupts the process that gives the work, and that one says so.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=end_with_parent, daemon=True).start()
 
 

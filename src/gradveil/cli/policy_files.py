@@ -1,0 +1,49 @@
+"""`--policy FILE.json`: the policies that a search wrote, wherever a policy can be named."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from gradveil.errors import PolicyError
+from gradveil.transforms import from_record
+
+PREFIX = "policy:"
+
+
+def read_policy(text: str) -> str:
+    """Give a policy as text; `FILE.json` is the hybrid that a search wrote there, `FILE.json#2` its second best."""
+    name, mark, rank = text.partition("#")
+    if not name.endswith(".json"):
+        return text
+    record = load(Path(name))
+    if not mark:
+        return write(name, record.get("hybrid"))
+    policies = record.get("policies")
+    count = len(policies) if isinstance(policies, list) else 0
+    if not (rank.isascii() and rank.isdigit() and 1 <= int(rank) <= count):
+        raise PolicyError(f"policy '{text}': {name} has {count} policies; write {name}#1 to {name}#{count}")
+    assert isinstance(policies, list)
+    return write(name, policies[int(rank) - 1])
+
+
+def read_arm(text: str) -> str:
+    """Replace each `policy:FILE.json` of an arm by the policy that the file holds."""
+    return ",".join(
+        PREFIX + read_policy(part.removeprefix(PREFIX)) if part.startswith(PREFIX) else part for part in text.split(",")
+    )
+
+
+def load(path: Path) -> dict[str, Any]:
+    try:
+        record = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError) as error:
+        raise PolicyError(f"{path} cannot be read as the policies of a search: {error}") from error
+    if not isinstance(record, dict):
+        raise PolicyError(f"{path} holds no policies: give the policies.json of 'gradveil search'")
+    return record
+
+
+def write(name: str, entry: object) -> str:
+    if not isinstance(entry, dict):
+        raise PolicyError(f"{name} holds no such policy: give the policies.json of 'gradveil search'")
+    return str(from_record(entry))

@@ -1,0 +1,88 @@
+"""What a search found, as tables on the console."""
+
+from pathlib import Path
+from typing import Any
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+from gradveil.search.status import Status
+
+
+def print_summary(console: Console, result: dict[str, Any], folder: Path) -> None:
+    """Print the ranking, what was measured, and what was written."""
+    console.print(make_ranking(result))
+    if result["validation"]:
+        console.print(make_validation(result["validation"]))
+    counts, settings = result["counts"], result["settings"]
+    console.print(
+        f"{counts['drawn']} drawn, {counts['different']} different functions; {counts['with_accuracy']} have S_acc, "
+        f"{counts['unfit']} unfit, {counts['rejected']} rejected on rough scores, "
+        f"{counts['kept'] + counts['beaten']} scored exactly; {result['processor_seconds']:.0f} s of processor time",
+        highlight=False,
+    )
+    if settings["strategy"] != "random":
+        console.print(
+            f"Of the true best {settings['keep']} of these, at most {settings['error']:.0%} are lost on average, if "
+            "errors are near normal (docs/search.md).",
+            highlight=False,
+        )
+    console.print(f"hybrid: [bold]{result['hybrid']}[/bold]", highlight=False)
+    for name in ("search.json", "policies.json", "index.html"):
+        console.print(f"{folder / name}", highlight=False, soft_wrap=True)
+
+
+def make_ranking(result: dict[str, Any]) -> Table:
+    settings, least = result["settings"], result["accuracy_least"]
+    caption = f"S_pri: {settings['images']} images, {settings['quadrature']}, mean ± half the 95% interval, lower hides"
+    caption += " more. S_acc: higher costs less" + ("." if least is None else f"; at least {least:.4g} was asked for.")
+    table = Table(title=f"The best {settings['keep']} by {settings['select']}", caption=caption, box=SIMPLE_HEAD)
+    for column in ("", "policy", "S_pri", "S_acc", "transformations"):
+        table.add_column(column, justify="right" if column in ("", "S_pri", "S_acc") else "left")
+    for rank, entry in enumerate(result["policies"], 1):
+        half = "" if entry["privacy_high"] is None else f" ± {entry['privacy_high'] - entry['privacy']:.3f}"
+        table.add_row(
+            str(rank),
+            entry["policy"],
+            f"{entry['privacy']:.4f}{half}",
+            f"{entry['accuracy']:.4g}",
+            entry["readable"],
+        )
+    return table
+
+
+def make_validation(lines: list[dict[str, Any]]) -> Table:
+    table = Table(
+        title="Really attacked, really trained",
+        caption="Advantage: dB over chance, mean ± half the 95% interval; none: the base augmentation alone",
+        box=SIMPLE_HEAD,
+    )
+    for column in ("policy", "S_pri", "S_acc", "advantage", "finding", "test accuracy"):
+        table.add_column(column, justify="left" if column in ("policy", "finding") else "right")
+    for line in lines:
+        high, mean = line["advantage_high"], line["advantage"]
+        half = "" if high is None else f" ± {high - mean:.1f}"
+        table.add_row(
+            line["policy"],
+            f"{line['privacy']:.4f}",
+            f"{line['accuracy']:.4g}",
+            "–" if mean is None else f"{mean:+.1f}{half}",
+            line["finding"],
+            f"{line['test_accuracy']:.1%}",
+        )
+    return table
+
+
+def print_status(console: Console, status: Status) -> None:
+    """Print how far a search is and who leads."""
+    console.print(f"[bold]{status.headline}[/bold]", highlight=False)
+    if not status.leaders:
+        return
+    table = Table(title="Leaders so far" if not status.finished else "The best", box=SIMPLE_HEAD)
+    for column in ("policy", "S_pri", "images", "S_acc"):
+        table.add_column(column, justify="left" if column == "policy" else "right")
+    for one in status.leaders:
+        fitness = "–" if one.accuracy is None else f"{one.accuracy:.4g}"
+        table.add_row(one.policy, f"{one.privacy:.4f}" + ("" if one.exact else " (rough)"), str(one.images), fitness)
+    console.print(table)

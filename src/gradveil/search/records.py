@@ -1,0 +1,96 @@
+"""What the journal of a search holds, put in order; nothing here computes a score."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from gradveil.errors import OutputError
+from gradveil.journal import Journal
+
+FILE = "journal.jsonl"
+Line = dict[str, Any]
+
+
+@dataclass(eq=False)
+class Records:
+    """The finished work of a study.
+
+    `privacy` maps (rule, policy) to the scores of the images at their places, `accuracy` a policy to its batches. A
+    score that is not finite is NaN here and null in the journal.
+    """
+
+    header: Line = field(default_factory=dict)
+    privacy: dict[tuple[str, str], dict[int, float]] = field(default_factory=dict)
+    accuracy: dict[str, tuple[float, ...]] = field(default_factory=dict)
+    events: list[Line] = field(default_factory=list)
+    validations: list[Line] = field(default_factory=list)
+    seconds: float = 0.0
+    jobs: int = 0
+
+    def take(self, line: Line) -> None:
+        """Add one line of the journal."""
+        if "study" in line:
+            self.header = line
+        elif "event" in line:
+            self.events.append(line)
+        elif "validation" in line:
+            self.validations.append(line)
+        elif "privacy" in line:
+            for policy, values in line["scores"].items():
+                found = self.privacy.setdefault((line["privacy"], policy), {})
+                found |= dict(zip(line["places"], map(from_json, values), strict=True))
+        elif "accuracy" in line:
+            self.accuracy |= {policy: tuple(map(from_json, values)) for policy, values in line["accuracy"].items()}
+        if "seconds" in line:
+            self.seconds += line["seconds"]
+            self.jobs += 1
+
+    def lacks(self, rule: str, policy: str, places: Sequence[int]) -> bool:
+        """Tell whether a policy has still to be scored on one of these images."""
+        found = self.privacy.get((rule, policy), {})
+        return any(place not in found for place in places)
+
+    def row(self, rule: str, policy: str, places: Sequence[int]) -> list[float]:
+        found = self.privacy[rule, policy]
+        return [found[place] for place in places]
+
+    def fitness(self, policy: str) -> float | None:
+        """Give S_acc: the mean over batches; what is not finite counts as the worst there is."""
+        batches = self.accuracy.get(policy)
+        if batches is None:
+            return None
+        mean = math.fsum(batches) / len(batches)
+        return mean if math.isfinite(mean) else -math.inf
+
+
+def read_records(folder: Path) -> Records:
+    """Read the journal in a folder, whether or not the search is still at work there."""
+    lines = Journal(folder / FILE).read()
+    if not lines or "study" not in lines[0]:
+        raise OutputError(f"{folder} holds no search: name the folder of one, or start one there with --out {folder}")
+    records = Records()
+    for line in lines:
+        records.take(line)
+    return records
+
+
+def differences(before: Mapping[str, Any], now: Mapping[str, Any], prefix: str = "") -> list[str]:
+    """Name every setting that differs, with both values."""
+    found = []
+    for key in dict.fromkeys([*before, *now]):
+        old, new = before.get(key), now.get(key)
+        if isinstance(old, Mapping) and isinstance(new, Mapping):
+            found += differences(old, new, f"{prefix}{key}.")
+        elif old != new:
+            found.append(f"{prefix}{key} was {old} and is {new}")
+    return found
+
+
+def to_json(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def from_json(value: float | None) -> float:
+    return math.nan if value is None else value

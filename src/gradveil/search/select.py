@@ -1,0 +1,135 @@
+"""From scores to a choice: the ranking, the hybrid, and the front of what no other policy beats in both scores."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from gradveil.metrics import mean_interval
+from gradveil.transforms import Policy, PolicySet, parse_policy, share_transforms
+
+ALPHA = 0.7
+"""The weight of the mean in the journal version's rule."""
+HYBRID = 2
+"""The published hybrids have two members."""
+Status = Literal["kept", "beaten", "rejected", "unfit", "failed"]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What is known of one candidate at the end.
+
+    `privacy` is S_pri of each image that was scored; `exact` tells whether these are all images, by the rule that
+    counts. Status: kept, beaten by others in an exact comparison, rejected on rougher scores, unfit because S_acc is
+    below the threshold, failed because S_pri is not finite. Rejected ones may lack S_acc.
+    """
+
+    policy: str
+    key: str
+    drawn: tuple[str, ...]
+    privacy: tuple[float, ...]
+    exact: bool
+    accuracy: float | None
+    status: Status
+
+    @property
+    def mean(self) -> float:
+        return math.fsum(self.privacy) / len(self.privacy) if self.privacy else math.nan
+
+    def to_record(self) -> dict[str, Any]:
+        """Give the trial as it stands in JSON."""
+        interval = mean_interval(self.privacy)
+        return {
+            "policy": self.policy,
+            "readable": parse_policy(self.policy).readable,
+            "privacy": interval.mean,
+            "privacy_low": interval.low,
+            "privacy_high": interval.high,
+            "privacy_std": interval.std,
+            "images": interval.count,
+            "exact": self.exact,
+            "accuracy": self.accuracy,
+            "drawn_as": list(self.drawn),
+        }
+
+
+@dataclass(frozen=True)
+class Criterion:
+    """What is minimised: the mean over images or, with ranges, the journal version's mean and variance.
+
+    Both are then min-max normalised by the given ranges and weighed α : 1 − α (Gao et al., TPAMI 2023).
+    """
+
+    means: tuple[float, float] | None = None
+    variances: tuple[float, float] | None = None
+
+    def value(self, means: Tensor, variances: Tensor) -> Tensor:
+        if self.means is None or self.variances is None:
+            return means
+        return ALPHA * scale(means, self.means) + (1 - ALPHA) * scale(variances, self.variances)
+
+    def of_values(self, values: Tensor) -> Tensor:
+        """Judge candidates by S_pri of their images, float64 candidates×images."""
+        return self.value(values.mean(1), variance(values))
+
+
+def scale(values: Tensor, limits: tuple[float, float]) -> Tensor:
+    low, high = limits
+    return (values - low) / (high - low) if high > low else torch.zeros_like(values)
+
+
+def variance(values: Tensor) -> Tensor:
+    """Take the variance over images; of one image it is 0."""
+    rest = values - values.mean(1, keepdim=True)
+    return rest.square().sum(1) / max(1, values.shape[1] - 1)
+
+
+def make_criterion(select: str, values: Tensor) -> Criterion:
+    """Make the criterion; the ranges of `mean-variance` are those of the candidates given."""
+    if select == "mean":
+        return Criterion()
+    means, variances = values.mean(1), variance(values)
+    return Criterion(
+        (float(means.min()), float(means.max())),
+        (float(variances.min()), float(variances.max())),
+    )
+
+
+def order(values: Sequence[float]) -> list[int]:
+    """Give the places from the least value to the greatest; equal ones stay in the order in which they came."""
+    return sorted(range(len(values)), key=lambda place: (values[place], place))
+
+
+def make_hybrid(policies: Sequence[str], members: int = HYBRID) -> PolicySet:
+    """Join the best policies that have no transformation in common, under whatever index; `policies` is best first.
+
+    >>> print(make_hybrid(["3-1-7", "3-18", "43-18-18"]))
+    3-1-7+43-18-18
+    """
+    chosen: list[Policy] = []
+    for text in policies:
+        (policy,) = parse_policy(text).policies
+        if len(chosen) < members and not any(in_common(policy, other) for other in chosen):
+            chosen.append(policy)
+    return PolicySet(tuple(chosen))
+
+
+def in_common(first: Policy, second: Policy) -> bool:
+    shared = share_transforms(first, second)
+    return bool(shared.indices or shared.functions)
+
+
+def find_front(trials: Sequence[Trial]) -> list[Trial]:
+    """Keep the trials that no other beats in one score and equals or beats in the other, the most private first."""
+    scored = [(trial.mean, -trial.accuracy, trial) for trial in trials if trial.accuracy is not None]
+    finite = [entry for entry in scored if math.isfinite(entry[0]) and math.isfinite(entry[1])]
+    front: list[Trial] = []
+    lowest = math.inf
+    for _, cost, trial in sorted(finite, key=lambda entry: entry[:2]):
+        if cost < lowest:
+            front.append(trial)
+            lowest = cost
+    return front

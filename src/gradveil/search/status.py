@@ -1,0 +1,86 @@
+"""How far a search is, from its journal alone: anyone may ask while it runs."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from gradveil.search.records import Line, Records
+from gradveil.search.select import order
+from gradveil.search.settings import SearchSettings
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What is known of one policy so far: the mean of S_pri over `images` images, and S_acc where it was taken."""
+
+    policy: str
+    privacy: float
+    images: int
+    exact: bool
+    accuracy: float | None
+
+
+@dataclass(frozen=True)
+class Status:
+    """A search at one moment; `leaders` are the best of those that were scored most thoroughly."""
+
+    settings: SearchSettings
+    finished: bool
+    jobs: int
+    seconds: float
+    tried: int
+    rounds: tuple[Line, ...]
+    standings: tuple[Standing, ...]
+    leaders: tuple[Standing, ...]
+    validations: tuple[Line, ...]
+
+    @property
+    def headline(self) -> str:
+        """Say in a line how far it is."""
+        counts = f"{len(self.standings)} different policies scored, {self.tried} with S_acc"
+        state = "finished" if self.finished else "no score yet" if not self.jobs else "at work"
+        last = f"; round {self.rounds[-1]['number']} of {self.rounds[-1]['of']} done" if self.rounds else ""
+        return f"{state}: {counts}{last}; {self.seconds:.0f} s of processor time"
+
+
+def make_status(records: Records) -> Status:
+    """Put the journal's lines together."""
+    settings = SearchSettings.from_record(records.header["study"])
+    standings = find_standings(records, settings)
+    return Status(
+        settings,
+        any(line["event"] == "done" for line in records.events),
+        records.jobs,
+        records.seconds,
+        len(records.accuracy),
+        tuple(line for line in records.events if line["event"] == "round"),
+        tuple(standings),
+        tuple(find_leaders(standings, settings.keep)),
+        tuple(records.validations),
+    )
+
+
+def find_standings(records: Records, settings: SearchSettings) -> list[Standing]:
+    """Take for each policy its exact scores if it has all of them, else the best that there is of every image."""
+    seen: dict[str, dict[int, float]] = {}
+    for (_, policy), values in records.privacy.items():
+        seen.setdefault(policy, {}).update(values)
+    found = []
+    for policy, values in seen.items():
+        exact = records.privacy.get((settings.quadrature, policy), {})
+        is_exact = len(exact) == settings.images
+        scores = list((exact if is_exact else values).values())
+        mean = math.fsum(scores) / len(scores)
+        fitness = records.fitness(policy)
+        found.append(
+            Standing(policy, mean, len(scores), is_exact, fitness if fitness is not None and fitness > -1e300 else None)
+        )
+    return [standing for standing in found if math.isfinite(standing.privacy)]
+
+
+def find_leaders(standings: Sequence[Standing], keep: int) -> list[Standing]:
+    """Take the best among those with exact scores, or, while there are too few, with the most images."""
+    exact = [standing for standing in standings if standing.exact]
+    most = max((standing.images for standing in standings), default=0)
+    chosen = exact if len(exact) >= keep else [standing for standing in standings if standing.images == most]
+    return [chosen[place] for place in order([standing.privacy for standing in chosen])][:keep]

@@ -1,0 +1,71 @@
+"""A study whose scores come from a table, to try strategies on many made-up worlds."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from gradveil.search.candidates import Candidate
+from gradveil.search.evaluate import find_score
+from gradveil.search.settings import SearchSettings
+from gradveil.search.study import Study
+
+
+class TableStudy(Study):
+    """Look scores up in a table, policies×images for each rule, and count what they would have cost."""
+
+    def __init__(self, settings: SearchSettings, tables: dict[str, Tensor], accuracy: Tensor) -> None:
+        self.settings, self.tables = settings, tables
+        self.known = {f"{row}": float(value) for row, value in enumerate(accuracy.tolist())}
+        self.fitness: dict[str, float] = {}
+        self.kind = find_score("s-pri")
+        self.block = max(self.kind.block(rule) for rule in tables)
+        self.images = settings.images
+        self.cost = 0
+        self.tried = 0
+        self.asked: set[tuple[str, str, int]] = set()
+        self.events: list[tuple[str, dict[str, object]]] = []
+
+    def privacy(self, policies: Sequence[str], places: Sequence[int], rule: str, what: str = "") -> Tensor:  # noqa: ARG002
+        new = {(rule, policy, place) for policy in policies for place in places} - self.asked
+        self.asked |= new
+        self.cost += len(new) * self.kind.gradients(rule)
+        rows = torch.tensor([int(policy) for policy in policies], dtype=torch.int64)
+        return self.tables[rule][rows][:, torch.tensor(list(places), dtype=torch.int64)]
+
+    def accuracy(self, policies: Sequence[str], what: str = "") -> list[float]:  # noqa: ARG002
+        self.tried += sum(policy not in self.fitness for policy in policies)
+        self.fitness |= {policy: self.known[policy] for policy in policies}
+        return [self.known[policy] for policy in policies]
+
+    def note(self, event: str, **facts: object) -> None:
+        self.events.append((event, facts))
+
+
+def make_world(
+    source: torch.Generator,
+    candidates: int = 200,
+    images: int = 40,
+    spread: float = 0.09,
+    error: float = 0.11,
+    skewed: bool = False,
+) -> dict[str, Tensor]:
+    """Make up scores: a mean of each policy, an effect of each image, an error of each pair; rules are nearly exact."""
+    means = 0.6 + spread * torch.randn(candidates, 1, generator=source, dtype=torch.float64)
+    noise = torch.randn(candidates, images, generator=source, dtype=torch.float64)
+    if skewed:
+        # Most images alike, a few far off to one side: standardised log-normal errors.
+        noise = (noise.mul(0.8).exp() - 1.377) / 1.304
+    widths = 0.6 + 0.8 * torch.rand(candidates, 1, generator=source, dtype=torch.float64)
+    common = 0.1 * torch.randn(1, images, generator=source, dtype=torch.float64)
+    exact = means + common + error * widths * noise
+    tables = {"trapezoid-21": exact}
+    for rule, (policy, image) in {"lobatto-3": (0.01, 0.03), "lobatto-5": (0.004, 0.015)}.items():
+        off = policy * torch.randn(candidates, 1, generator=source, dtype=torch.float64)
+        tables[rule] = exact + off + image * torch.randn(candidates, images, generator=source, dtype=torch.float64)
+    return tables
+
+
+def number(count: int) -> list[Candidate]:
+    """Make candidates that are called by their rows."""
+    return [Candidate(str(row), str(row), (str(row),)) for row in range(count)]
