@@ -14,6 +14,7 @@ from gradveil.audit.cells import Attacked, AttackJob, build_defended, feed
 from gradveil.audit.floors import make_floors
 from gradveil.audit.rows import Row, Truth, score_cell
 from gradveil.cli.options import AsJson, Device, Out, Overwrite, Quiet, Seed, make_console, print_json
+from gradveil.cli.policy_files import read_arm
 from gradveil.cli.progress import progress_bar
 from gradveil.data import DataSet
 from gradveil.defences import Arm, parse_arm
@@ -92,7 +93,7 @@ def attack_images(
         raise SettingsError(f"{threads} threads: give 1 or more")
     torch.set_num_threads(threads)
     chosen, place = with_steps(find_attack(attack), steps), str(find_device(device))
-    arm = parse_arm(defence)
+    arm = parse_arm(read_arm(defence))
     with claimed_folder(out, "attack", overwrite) as folder:
         with progress_bar(console) as progress:
             loaded = data_sets.load(data, None, progress)

@@ -15,6 +15,7 @@ from gradveil import data as data_sets
 from gradveil.audit import AuditReport, AuditSettings, Summary, headline, run_audit
 from gradveil.audit.settings import BRIEF, DEFAULT_ARMS
 from gradveil.cli.options import AsJson, Device, Out, Overwrite, Quiet, Seed, make_console, print_json
+from gradveil.cli.policy_files import read_arm
 from gradveil.cli.progress import progress_bar
 from gradveil.defences import expand_arms
 from gradveil.reports.audit_page import draw_pictures, format_interval, render_audit_page, render_csv
@@ -30,7 +31,10 @@ Defences = Annotated[
         help="An arm: none, crop-flip, or defences such as policy:3-1-7,gaussian:1e-3. Repeat for more arms.",
     ),
 ]
-Policies = Annotated[list[str] | None, typer.Option("--policy", help="Short for --defence policy:X.")]
+Policies = Annotated[
+    list[str] | None,
+    typer.Option("--policy", help="Short for --defence policy:X; X may be the policies.json of a search."),
+]
 Phases = Annotated[
     list[str] | None, typer.Option("--phase", help="init, step-N, epoch-N or final. Repeat for more phases.")
 ]
@@ -73,7 +77,8 @@ def audit(
     settings = AuditSettings(
         data=data,
         model=model,
-        arms=expand_arms([*(defence or ()), *(f"policy:{text}" for text in policy or ())]) or DEFAULT_ARMS,
+        arms=expand_arms(map(read_arm, [*(defence or ()), *(f"policy:{text}" for text in policy or ())]))
+        or DEFAULT_ARMS,
         phases=tuple(phase or DEFAULTS.phases),
         attacks=tuple(attack or DEFAULTS.attacks),
         images=images,

@@ -18,6 +18,7 @@ from rich.text import Text
 from gradveil import data as data_sets
 from gradveil.cli.data import Root
 from gradveil.cli.options import AsJson, Device, Out, Overwrite, Quiet, Seed, make_console, print_json
+from gradveil.cli.policy_files import read_arm, read_policy
 from gradveil.cli.progress import progress_bar
 from gradveil.data import DataSet
 from gradveil.defences import CropFlip, Defence, Guarantee, PolicyDefence, defend_model, list_edits, parse_defences
@@ -50,7 +51,9 @@ class Recipe(StrEnum):
 
 Data = Annotated[str, typer.Option("--data", help="A name of 'gradveil data list', folder:PATH or npz:PATH.")]
 Model = Annotated[str, typer.Option("--model", help="A model by name, or your own as package.module:factory.")]
-PolicyText = Annotated[str, typer.Option("--policy", help="Transform every image, e.g. by 3-1-7+43-18-18.")]
+PolicyText = Annotated[
+    str, typer.Option("--policy", help="Transform every image, e.g. by 3-1-7+43-18-18 or policies.json.")
+]
 Base = Annotated[bool, typer.Option("--base/--no-base", help="Random crop and flip of every image, before the policy.")]
 Defences = Annotated[
     list[str] | None,
@@ -146,11 +149,11 @@ def split_phases(text: str) -> list[str]:
 
 def choose_defences(base: bool, policy: str, others: Sequence[str]) -> list[Defence]:
     """Put the base augmentation first, then the policy: the order of the papers' code."""
-    policies = parse_policy(policy)
+    policies = parse_policy(read_policy(policy))
     defences: list[Defence] = [CropFlip()] if base else []
     if str(policies) != "none":
         defences.append(PolicyDefence(policies))
-    return [*defences, *parse_defences(part for text in others for part in text.split(","))]
+    return [*defences, *parse_defences(part for text in others for part in read_arm(text).split(","))]
 
 
 def build_model(name: str, data: DataSet, seed: int, defences: Sequence[Defence]) -> tuple[ModelSpec, torch.nn.Module]:
