@@ -10,7 +10,7 @@ from gradveil.search.racing import Race, plan_legs
 from gradveil.search.select import Criterion
 from gradveil.search.settings import SearchSettings
 
-RUNS = 30
+RUNS = 20
 
 
 def run_race(
@@ -35,9 +35,7 @@ def run_race(
     return study, [trial.key for trial in outcome.kept], [str(row) for row in truth.argsort()[:10].tolist()]
 
 
-@pytest.mark.parametrize(
-    ("share", "error", "skewed"), [(1.0, 0.11, False), (1.0, 0.11, True), (0.75, 0.16, False), (0.6, 0.2, True)]
-)
+@pytest.mark.parametrize(("share", "error", "skewed"), [(1.0, 0.11, True), (0.75, 0.16, False)])
 def test_the_stated_share_of_the_best_is_lost_at_most(share: float, error: float, skewed: bool) -> None:
     lost, cost = [], []
     for seed in range(RUNS):
@@ -64,7 +62,7 @@ def test_the_ranking_is_exact_and_accuracy_is_taken_of_few() -> None:
 
 def test_the_journal_versions_rule_can_be_raced() -> None:
     lost = []
-    for seed in range(20):
+    for seed in range(10):
         study, kept, _ = run_race(seed, select="mean-variance")
         values = study.tables["trapezoid-21"]
         race = Race(study, number(200), 0.0)

@@ -21,6 +21,7 @@ from gradveil.cli.progress import progress_bar
 from gradveil.cli.search_tables import print_status, print_summary
 from gradveil.data import DataSet
 from gradveil.errors import OutputError, SettingsError
+from gradveil.models import factory
 from gradveil.reports.search_page import render_search_page
 from gradveil.results import claimed_folder, find_device, record, to_json, write_file
 from gradveil.search import SearchSettings, Study, search
@@ -78,6 +79,10 @@ RayAddress = Annotated[
 Validate = Annotated[int, typer.Option("--validate", help="Really attack and train with so many of the best.")]
 ValidationImages = Annotated[int, typer.Option("--validate-images", help="Images that each of them is attacked on.")]
 ValidationAttack = Annotated[str, typer.Option("--validate-attack", help="The attack that they are held against.")]
+ValidationSteps = Annotated[
+    int | None,
+    typer.Option("--validate-steps", help="Steps of that attack instead of its own, if it is a single one."),
+]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on with the search in the folder, with the same options.")]
 StatusFolder = Annotated[
     Path | None, typer.Option("--status", help="Show how far the search in this folder is, and stop.")
@@ -107,6 +112,7 @@ def search_policies(
     validate_best: Validate = 0,
     validate_images: ValidationImages = 4,
     validate_attack: ValidationAttack = "standard",
+    validate_steps: ValidationSteps = None,
     resume: Resume = False,
     status: StatusFolder = None,
     out: Out = Path("runs/search"),
@@ -147,7 +153,8 @@ def search_policies(
             device=str(find_device(device)),
             seed=seed,
         )
-        wanted = Wanted(validate_best, validate_images, validate_attack, workers)
+        wanted = Wanted(validate_best, validate_images, validate_attack, validate_steps, workers)
+        factory(settings.model)
         check_images(settings, loaded, wanted)
         with gather(workers, ray) as crew, search_folder(out, resume, overwrite) as folder, only_writer(folder):
             result = carry_out(settings, loaded, given, folder, resume, crew, wanted, show)
@@ -163,6 +170,7 @@ class Wanted:
     best: int
     images: int
     attack: str
+    steps: int | None
     workers: int
 
     def __post_init__(self) -> None:
@@ -203,7 +211,7 @@ def carry_out(
     show: Callable[[str, int, int], None],
 ) -> dict[str, Any]:
     """Run the search in its folder and write what it found; gives the record."""
-    plan = plan_validation(data, wanted.attack, wanted.images)
+    plan = plan_validation(data, wanted.attack, wanted.images, wanted.steps)
     journal, records = open_records(folder, settings, resume)
     page = Page(folder, records, show)
     page.write()

@@ -23,14 +23,23 @@ GROUP = 2
 
 @dataclass(frozen=True)
 class Validation:
-    """How the best policies are tried: few images, a strong attack, a brief training."""
+    """How the best policies are tried: few images, a strong attack, a brief training.
+
+    `steps`, if given, replaces the attack's own number, where it is a single attack.
+    """
 
     attack: str
     images: int
     training: TrainingSettings
+    steps: int | None = None
 
     def to_record(self) -> dict[str, Any]:
-        return {"attack": self.attack, "images": self.images, "training": self.training.to_record()}
+        return {
+            "attack": self.attack,
+            "images": self.images,
+            "training": self.training.to_record(),
+            "steps": self.steps,
+        }
 
 
 @dataclass(frozen=True)
@@ -60,9 +69,10 @@ class Validated:
         }
 
 
-def plan_validation(data: DataSet, attack: str = ATTACK, images: int = IMAGES) -> Validation:
+def plan_validation(data: DataSet, attack: str = ATTACK, images: int = IMAGES, steps: int | None = None) -> Validation:
     """Train on about as many images as the bundled sample has, whatever the data."""
-    return Validation(attack, images, replace(BRIEF, fraction=min(1.0, TRAINING_IMAGES / len(data.train))))
+    training = replace(BRIEF, fraction=min(1.0, TRAINING_IMAGES / len(data.train)))
+    return Validation(attack, images, training, steps)
 
 
 def validate(
@@ -105,6 +115,7 @@ def try_policy(study: Study, model: str, policy: str, data: DataSet, plan: Valid
         attacks=(plan.attack,),
         images=plan.images,
         knows_defence=True,
+        steps=plan.steps,
         training=plan.training,
         floor_images=min(2000, len(data.train)),
         group=GROUP,
