@@ -145,20 +145,8 @@ def test_json_alone_is_printed_and_another_seed_finds_others(
 
 
 def test_the_best_are_really_attacked_and_trained(gradveil: Command, given: tuple[str, ...], tmp_path: Path) -> None:
-    options = (
-        "--data",
-        few,
-        "--checkpoint",
-        weights,
-        "--validate",
-        "1",
-        "--validate-images",
-        "1",
-        "--validate-attack",
-        "fast",
-        "--validate-steps",
-        "2",
-    )
+    attack = ("--validate-attack", "fast", "--validate-steps", "2", "--validate-images", "1")
+    options = (*given, "--validate", "1", *attack)
     found = gradveil("search", *ALONE, *options, "--out", tmp_path / "run")
     assert found.code == 0, found.err
     control, best = record_of(tmp_path / "run")["validation"]
