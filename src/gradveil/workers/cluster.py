@@ -20,7 +20,12 @@ ANSWER_SECONDS = 3.0
 SETTINGS_FRAME = b"\x04"
 """The kind of frame with which every HTTP/2 connection begins, on both sides (RFC 9113, 3.4)."""
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\x00\x00\x00" + SETTINGS_FRAME + b"\x00" * 5
-QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
+QUIET = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+    # Ray would print to stdout, amid our own output, that it runs a job again.
+    "RAY_DEDUP_LOGS_SKIP_REGEX": ".*",
+}
 
 
 class Ray:
@@ -76,6 +81,11 @@ class Ray:
         try:
             return self.ray.get(reference)
         except self.ray.exceptions.RayTaskError as error:
+            if isinstance(error.cause, self.ray.exceptions.RayError):
+                raise GradveilError(
+                    f"a node of the cluster cannot run our jobs: {first_line(error.cause)}; install this version of "
+                    "gradveil on every node"
+                ) from error
             raise error.cause from None
         except self.ray.exceptions.RayError as error:
             raise GradveilError(
