@@ -126,17 +126,22 @@ def run(folder: Path, crew: Crew, on_job: "list[int]", kill: "subprocess.Popen[b
     return search(Study(SMALL, journal, records, crew, make_own_material(), progress))
 
 
+def wait_for_nodes(crew: Ray, count: int) -> None:
+    """Wait until the cluster has so many nodes: it takes a while to notice who came and who went."""
+    deadline = time.monotonic() + WAIT_SECONDS
+    while sum(node["Alive"] for node in crew.ray.nodes()) != count:
+        assert time.monotonic() < deadline, f"the cluster does not come to have {count} nodes"
+        time.sleep(0.2)
+
+
 def test_a_node_that_is_killed_costs_its_running_jobs_only(
     cluster: Cluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     jobs: list[int] = []
     with Ray(cluster.address) as crew:
-        deadline = time.monotonic() + WAIT_SECONDS
-        while crew.ray.cluster_resources().get("CPU", 0) < 2:
-            assert time.monotonic() < deadline, "the second node does not come"
-            time.sleep(0.2)
+        wait_for_nodes(crew, 2)
         found = run(tmp_path / "ray", crew, jobs, kill=cluster.nodes[1])
-        assert [node["Alive"] for node in crew.ray.nodes()].count(True) == 1
+        wait_for_nodes(crew, 1)
         shared = crew.share(make_own_material())
         # What goes wrong there is said here in one line.
         with pytest.raises(PolicyError, match=r"^policy '99': .*from 0 to 49$"):
