@@ -48,7 +48,7 @@ def test_the_stated_share_of_the_best_is_lost_at_most(share: float, error: float
     assert float(losses.mean()) <= 0.02 * 10 + 2 * float(losses.std()) / RUNS**0.5
     assert max(lost) <= 2
     # Scoring everyone in full takes 200 × 40 × 20 gradients.
-    assert sum(cost) / RUNS < 200 * 40 * 20 / 8
+    assert sum(cost) / RUNS < 200 * 40 * 20 / 7.5
 
 
 def test_the_ranking_is_exact_and_accuracy_is_taken_of_few() -> None:
@@ -98,7 +98,7 @@ def test_rounds_share_the_images_out(images: int, block: int) -> None:
     legs = plan_legs(images, block, "rough", "fine", 0)
     places = [place for leg in legs for place in leg.places]
     assert sorted(places) == list(range(images))
-    assert [leg.rule for leg in legs] == sorted((leg.rule for leg in legs), reverse=True)
+    assert [leg.rule for leg in legs] == ["rough", *["fine"] * (len(legs) - 1)]
     for leg in legs:
         # Whole groups of neighbours: no image is computed for nothing.
         groups = {place // block for place in leg.places}

@@ -21,8 +21,8 @@ from gradveil.search.select import Criterion, make_criterion, order
 from gradveil.search.study import Study
 
 GROWTH = 1.5
-ROUGH_SHARE = 0.6
-"""The share of the images up to which the rough rule is used."""
+LAST_SHARE = 0.5
+"""The share of the permitted losses that is left to the last comparison, where a candidate costs most."""
 
 
 @dataclass(frozen=True)
@@ -34,15 +34,18 @@ class Leg:
 
 
 def plan_legs(images: int, block: int, rough: str, fine: str, seed: int) -> list[Leg]:
-    """Share the images out over the rounds, in whole groups of neighbours and in random order."""
+    """Share the images out over the rounds, in whole groups of neighbours and in random order.
+
+    The first round is by the rough rule, the others by the fine one.
+    """
     blocks = [list(range(start, min(start + block, images))) for start in range(0, images, block)]
     shuffled = torch.randperm(len(blocks), generator=generator(seed, "search", "images")).tolist()
-    legs, done, end = [], 0, 1.0
+    legs: list[Leg] = []
+    done, end = 0, 1.0
     while done < len(blocks):
         stop = min(len(blocks), max(done + 1, round(end)))
         places = [place for number in shuffled[done:stop] for place in blocks[number]]
-        seen = sum(len(blocks[number]) for number in shuffled[:stop])
-        legs.append(Leg(tuple(places), rough if seen <= ROUGH_SHARE * images else fine))
+        legs.append(Leg(tuple(places), fine if legs else rough))
         done, end = stop, max(stop + 1, GROWTH * stop)
     return legs
 
@@ -54,9 +57,11 @@ class Race:
         self.study, self.candidates, self.least = study, list(candidates), least
         settings = study.settings
         self.legs = plan_legs(study.images, study.block, study.kind.rough, study.kind.fine, settings.seed)
-        self.budget = settings.error * settings.keep / (len(self.legs) + 1)
+        self.budget = settings.error * settings.keep * (1 - LAST_SHARE) / len(self.legs)
+        self.last_budget = settings.error * settings.keep * LAST_SHARE
         self.alive = list(range(len(self.candidates)))
         self.values = torch.empty(len(self.alive), 0, dtype=torch.float64)
+        self.legs_done = 0
         self.criterion = Criterion()
         self.spread: float | None = None
         self.lost: dict[int, tuple[float, ...]] = {}
@@ -75,6 +80,7 @@ class Race:
         """Score everyone on the images of a round; who has no finite score is out."""
         found = self.study.privacy(self.keys(self.alive), leg.places, leg.rule, f"round {number} of {len(self.legs)}")
         self.values = torch.cat([self.values, found], 1)
+        self.legs_done = number
         self.drop([row for row, finite in enumerate(self.values.isfinite().all(1).tolist()) if not finite])
         if number == 1:
             self.criterion = make_criterion(self.study.settings.select, self.values)
@@ -104,7 +110,7 @@ class Race:
 
     def reject(self, leg: Leg, number: int, leaders: list[int]) -> None:
         """Let go of those that can hardly be among the best any more."""
-        error = self.study.kind.errors.get(leg.rule, 0.0)
+        error = self.rule_error()
         beliefs, self.spread = weigh(self.values, self.study.images, self.criterion, self.spread, error)
         source = generator(self.study.settings.seed, "search", "worlds", number)
         chances = beliefs.chances(self.study.settings.keep, self.fit_chances(), source)
@@ -119,6 +125,14 @@ class Race:
             alive=len(self.alive),
             leaders=shown,
         )
+
+    def rule_error(self) -> float:
+        """Give the error of the means seen so far that comes from their rules, each with the share of its images."""
+        seen, errors = self.values.shape[1], self.study.kind.errors
+        counts: dict[str, int] = {}
+        for leg in self.legs[: self.legs_done]:
+            counts[leg.rule] = counts.get(leg.rule, 0) + len(leg.places)
+        return math.hypot(*(count / seen * errors.get(rule, 0.0) for rule, count in counts.items()))
 
     def fit_chances(self) -> Tensor:
         """Give the chance of each to qualify: known, or the share of those that were tried, with one of each more."""
@@ -155,13 +169,13 @@ class Race:
         truth = self.criterion.of_values(torch.tensor([exact[self.alive[row]] for row in known], dtype=torch.float64))
         truth = truth.nan_to_num(nan=torch.inf)
         gap = (truth - judged[known])[truth.isfinite()]
-        prior = max(self.study.kind.errors.get(leg.rule, 0.0) for leg in self.legs)
-        doubt = math.sqrt((float((gap - gap.mean()).square().sum()) + prior**2) / max(1, len(gap)))
+        # As if one more gap had been seen, of the size that is known of the rules.
+        doubt = math.sqrt((float((gap - gap.mean()).square().sum()) + self.rule_error() ** 2) / max(1, len(gap)))
         centres, deviations = judged + gap.mean().nan_to_num(), torch.full_like(judged, doubt)
         centres[known], deviations[known] = truth, 0.0
         source = generator(self.study.settings.seed, "search", "worlds", "last")
         chances = Beliefs(centres, deviations).chances(self.study.settings.keep, self.fit_chances(), source)
-        rejected = choose_rejected(chances, self.budget, set(known))
+        rejected = choose_rejected(chances, self.last_budget, set(known))
         return [row for row in range(len(self.alive)) if row not in rejected and row not in known]
 
     def fitness(self, row: int) -> float | None:
