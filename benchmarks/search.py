@@ -1,0 +1,226 @@
+"""The whole search: the published loop against `random` against `racing`, and what they find.
+
+The plain loop takes S_acc of every candidate and S_pri of those that qualify, one gradient at a time. It is timed on a
+few policies and scaled linearly, its S_pri to the candidates that qualify. `random` scores everyone in full, so its
+ranking is the exhaustive one that racing is held against; both begin from nothing. Work is processor time, of the jobs
+and of the process that gives them, so other work on the machine counts little. Every result is kept in `runs/` and not
+computed again: stop it and run it again to go on. `python -m benchmarks.search --quick` tries the benchmark itself.
+"""
+
+import argparse
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from benchmarks._projection import print_projection
+from benchmarks.scores_plain import plain_accuracy_at, plain_privacy_at
+from gradveil import data
+from gradveil.data import DataSet
+from gradveil.journal import Journal
+from gradveil.scores import AccuracyScore, PrivacyScore, simplify
+from gradveil.search import Outcome, SearchSettings, Study, search
+from gradveil.search.candidates import draw_policy
+from gradveil.search.evaluate import Material
+from gradveil.search.records import read_records
+from gradveil.search.run import make_material, prepare, train_model
+from gradveil.search.study import open_records
+from gradveil.transforms import parse_policy
+from gradveil.workers import Report, Shared, Workers
+
+OUT = Path("runs/bench-search")
+# Near the lower sixth of 16 and 10 random policies: those that make images alike to a fresh network are left out.
+THRESHOLDS = {"resnet20-1": "-1.62", "convnet-16": "-1.17", "lenet-relu": "-1.8"}
+TARGETS = {"random": 2.0, "racing": 40.0}
+
+
+@dataclass(frozen=True)
+class Size:
+    """How large the benchmark is."""
+
+    models: tuple[str, ...] = ("resnet20-1", "convnet-16")
+    candidates: int = 200
+    images: int = 40
+    keep: int = 10
+    plain: int = 10
+    workers: int = 2
+
+
+QUICK = Size(("lenet-relu",), 40, 16, 4, 2)
+
+
+@dataclass(frozen=True)
+class PlainJob:
+    """Score one policy as the published code does; gives processor seconds for S_pri and for S_acc."""
+
+    material: Shared[Material]
+    policy: str
+
+    def run(self, report: Report) -> tuple[float, float]:
+        material, policy = self.material.get(), parse_policy(self.policy)
+        privacy = PrivacyScore(material.model, material.images, material.labels, seed=material.seed)
+        accuracy = AccuracyScore(
+            material.fresh,
+            material.accuracy_images,
+            material.accuracy_labels,
+            form="reference",
+            batches=material.accuracy_batches,
+            seed=material.seed,
+        )
+        started = time.process_time()
+        for place in range(len(material.images)):
+            plain_privacy_at(material.model, privacy, policy, place)
+            report(place, len(material.images))
+        middle = time.process_time()
+        plain_accuracy_at(material.fresh, accuracy, policy)
+        return middle - started, time.process_time() - middle
+
+
+def make_settings(model: str, size: Size, strategy: str) -> SearchSettings:
+    base = SearchSettings(model=model)
+    return replace(
+        base,
+        strategy=strategy,  # type: ignore[arg-type]
+        candidates=size.candidates,
+        images=size.images,
+        keep=size.keep,
+        accuracy_threshold=THRESHOLDS[model],
+    )
+
+
+class Bench:
+    """One model's part of the benchmark, in a folder of its own."""
+
+    def __init__(self, model: str, size: Size, sample: DataSet, folder: Path) -> None:
+        self.model, self.size, self.sample = model, size, sample
+        self.folder = folder / f"{model}-{size.candidates}x{size.images}"
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.journal = Journal(self.folder / "bench.jsonl")
+        trained = train_model(make_settings(model, size, "random"), sample, self.folder / "model", tell(f"{model}: "))
+        self.prepared = prepare(trained, 0)
+
+    def kept(self, what: str) -> list[dict[str, Any]]:
+        return [line for line in self.journal.read() if line["what"] == what]
+
+    def run_search(self, strategy: str) -> tuple[Outcome, float]:
+        """Search, or take what was found; gives the processor seconds of it all."""
+        settings = make_settings(self.model, self.size, strategy)
+        place = self.folder / strategy
+        place.mkdir(exist_ok=True)
+        journal, records = open_records(place, settings, resume=(place / "journal.jsonl").exists())
+        material = make_material(settings, self.sample, self.prepared)
+        started = time.process_time()
+        with Workers(self.size.workers) as crew:
+            outcome = search(Study(settings, journal, records, crew, material, tell(f"{self.model}, {strategy}: ")))
+        if not self.kept(strategy):
+            self.journal.append({"what": strategy, "driver": time.process_time() - started})
+        return outcome, read_records(place).seconds + self.kept(strategy)[0]["driver"]
+
+    def time_plain(self) -> tuple[float, float]:
+        """Time the plain loop on the first candidates; gives seconds a policy for S_pri and for S_acc."""
+        policies = [str(draw_policy(0, number)) for number in range(self.size.plain)]
+        done = {line["policy"] for line in self.kept("plain")}
+        todo = [policy for policy in policies if policy not in done]
+        # S_acc as the papers' code takes it: ten batches, or as many as there are.
+        settings = replace(make_settings(self.model, self.size, "random"), accuracy_batches=10)
+        material = make_material(settings, self.sample, self.prepared)
+        with Workers(self.size.workers) as crew:
+            shared = crew.share(material)
+
+            def keep(position: int, found: tuple[float, float]) -> None:
+                line = {"what": "plain", "policy": todo[position], "privacy": found[0], "accuracy": found[1]}
+                self.journal.append(line | {"batches": material.accuracy_batches})
+                tell(f"{self.model}, ")("plain loop", position + 1, len(todo))
+
+            crew.run([PlainJob(shared, policy) for policy in todo], on_result=keep)
+        lines = self.kept("plain")
+        # The bundled sample has images for eight batches only.
+        scale = 10 / lines[0]["batches"]
+        return mean([line["privacy"] for line in lines]), scale * mean([line["accuracy"] for line in lines])
+
+
+def tell(prefix: str) -> Any:
+    """Report on stderr, on a line that is written over."""
+
+    def report(what: str, done: int, total: int) -> None:
+        if sys.stderr.isatty():
+            print(f"\r\033[K{prefix}{what} {done}/{total}", end="", file=sys.stderr, flush=True)
+
+    return report
+
+
+def mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
+
+
+def stability(outcome: Outcome, keep: int) -> int:
+    """Count how many of the best on one half of the images are among the best on the other."""
+    sound = [trial for trial in outcome.trials if trial.exact]
+    halves = [
+        {trial.key for trial in sorted(sound, key=lambda trial: mean(trial.privacy[first::2]))[:keep]}
+        for first in (0, 1)
+    ]
+    return len(halves[0] & halves[1])
+
+
+def compare(bench: Bench) -> dict[str, float]:
+    """Run everything for one model and print its lines; gives the gains."""
+    size = bench.size
+    privacy, accuracy = bench.time_plain()
+    scored, random_work = bench.run_search("random")
+    raced, racing_work = bench.run_search("racing")
+    fit = {trial.key for trial in scored.trials if trial.status != "unfit"}
+    qualified = sum(str(simplify(draw_policy(0, number))) in fit for number in range(size.candidates))
+    plain = size.candidates * accuracy + qualified * privacy
+    best, found = ({trial.key for trial in outcome.kept} for outcome in (scored, raced))
+    sets = [mean([trial.mean for trial in outcome.kept]) for outcome in (scored, raced)]
+    exact = sum(trial.exact for trial in raced.trials)
+    print(f"\n{bench.model}: {size.candidates} candidates ({len(scored.trials)} functions), {size.images} images")
+    print(f"  S_acc at least {THRESHOLDS[bench.model]}: {qualified} qualify; the best {size.keep} are kept")
+    each = f"{privacy:.2f} s S_pri, {accuracy:.2f} s S_acc"
+    print(f"  plain loop  {plain:8.0f} s, scaled linearly from {size.plain} policies ({each})")
+    gains = {}
+    for name, work in (("random", random_work), ("racing", racing_work)):
+        gains[name] = plain / work
+        met = "" if gains[name] >= TARGETS[name] else f" (target {TARGETS[name]:.0f}x is missed)"
+        print(f"  {name:<10}  {work:8.0f} s, {gains[name]:.1f}x{met}")
+    taken = f"{exact} scored exactly, S_acc of {len(raced.accuracies)}"
+    print(f"  racing: {len(best & found)} of {size.keep} as by random; {taken}")
+    print(f"  mean S_pri of the set: {sets[0]:.4f} by random, {sets[1]:.4f} by racing ({sets[1] / sets[0] - 1:+.2%})")
+    print(f"  stability: {stability(scored, size.keep)} of {size.keep} best the same on two halves of the images")
+    return gains
+
+
+def main(words: Sequence[str] = ()) -> None:
+    """Print the comparison for each model, and the projection."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.search", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="a small one, to try the benchmark itself")
+    parser.add_argument("--models", nargs="+", choices=sorted(THRESHOLDS))
+    for name in ("candidates", "images", "keep", "plain", "workers"):
+        parser.add_argument(f"--{name}", type=int)
+    parser.add_argument("--out", type=Path, default=OUT)
+    chosen = parser.parse_args(list(words))
+    given = {key: value for key, value in vars(chosen).items() if key not in ("quick", "out") and value is not None}
+    if "models" in given:
+        given["models"] = tuple(given["models"])
+    size = replace(QUICK if chosen.quick else Size(), **given)
+    torch.set_num_threads(1)
+    sample = data.load("fashion-mnist-sample")
+    gains: dict[str, list[float]] = {"random": [], "racing": []}
+    for model in size.models:
+        bench = Bench(model, size, sample, chosen.out)
+        for name, gain in compare(bench).items():
+            gains[name].append(gain)
+    print_projection(bench.run_search("random")[0])
+    for name, values in gains.items():
+        print(
+            f"search, {name}: {min(values):.1f}x to {max(values):.1f}x over the plain baseline (n={len(values)} models)"
+        )
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
