@@ -1,6 +1,6 @@
 """The best policies, really attacked and really trained with: a score is only a proxy."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,7 +10,7 @@ from gradveil.data import DataSet
 from gradveil.metrics import Interval
 from gradveil.scores import simplify
 from gradveil.search.records import Line
-from gradveil.search.study import Study
+from gradveil.search.study import OnProgress, Study
 from gradveil.training import TrainingSettings
 from gradveil.transforms import parse_policy
 
@@ -82,7 +82,7 @@ def validate(
     data: DataSet,
     plan: Validation,
     workers: int,
-    progress: Callable[[str, int, int], None],
+    progress: OnProgress,
 ) -> list[Validated]:
     """Attack and train with each policy and, as their control, with the base augmentation alone.
 
@@ -90,7 +90,7 @@ def validate(
     """
     found = []
     for number, policy in enumerate([CONTROL, *policies], 1):
-        line = find_line(study, policy, plan) or try_policy(study, model, policy, data, plan, workers)
+        line = find_line(study, policy, plan) or try_policy(study, model, policy, data, plan, workers, progress)
         found.append(read_line(study, policy, line))
         progress("validating", number, len(policies) + 1)
     return found
@@ -104,7 +104,9 @@ def find_line(study: Study, policy: str, plan: Validation) -> Line | None:
     return None
 
 
-def try_policy(study: Study, model: str, policy: str, data: DataSet, plan: Validation, workers: int) -> Line:
+def try_policy(
+    study: Study, model: str, policy: str, data: DataSet, plan: Validation, workers: int, progress: OnProgress
+) -> Line:
     """Audit one arm after a brief training under it; the attacker is told the policy, though never its draws."""
     arm = "crop-flip" if policy == CONTROL else f"policy:{policy}"
     settings = AuditSettings(
@@ -121,7 +123,13 @@ def try_policy(study: Study, model: str, policy: str, data: DataSet, plan: Valid
         group=GROUP,
         seed=study.settings.seed,
     )
-    report = run_audit(settings, data, workers=workers, device=study.settings.device)
+    report = run_audit(
+        settings,
+        data,
+        workers=workers,
+        device=study.settings.device,
+        progress=lambda stage, share: progress(f"{policy}: {stage}", round(100 * share), 100),
+    )
     summary = report.summaries[0]
     gained = summary.advantage
     line = {
