@@ -61,7 +61,7 @@ def two_nodes() -> Iterator[Ray]:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     # Ray's sockets lie in this folder, and their paths must be short.
-    folder = tempfile.mkdtemp(prefix="ray-", dir="/tmp")
+    folder = tempfile.mkdtemp(prefix="ray-")
     nodes = [start_node("--head", f"--port={port}", "--include-dashboard=false", f"--temp-dir={folder}")]
     try:
         crew = join(f"127.0.0.1:{port}")

@@ -76,7 +76,7 @@ def cluster() -> Iterator[Cluster]:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     # Ray's sockets lie in this folder, and their paths must be short.
-    folder = tempfile.mkdtemp(prefix="ray-", dir="/tmp")
+    folder = tempfile.mkdtemp(prefix="ray-")
     made = Cluster(f"127.0.0.1:{port}")
     try:
         made.nodes.append(start_node("--head", f"--port={port}", "--include-dashboard=false", f"--temp-dir={folder}"))
