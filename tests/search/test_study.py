@@ -274,3 +274,11 @@ def test_a_score_that_is_not_finite_is_no_privacy(sample: DataSet, prepared: Pre
     other = Runner(sample, replace(prepared, model=broken))
     with pytest.raises(SettingsError, match="finite"):
         other(tmp_path / "search", replace(SMALL, candidates=4, keep=2))
+
+
+def test_a_brief_attack_can_be_searched_by(run: Runner, tmp_path: Path) -> None:
+    settings = replace(SMALL, score="brief-attack", candidates=3, keep=1, images=4, accuracy_threshold="none")
+    outcome = run(tmp_path / "brief", replace(settings, quadrature="trapezoid-21"))
+    score = make_material(settings, run.sample, run.prepared).privacy(settings.quadrature)
+    means = [float(score.score(parse_policy(trial.key), range(4)).mean()) for trial in outcome.trials]
+    assert [trial.mean for trial in outcome.kept] == [min(means)]

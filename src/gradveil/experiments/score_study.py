@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from gradveil.attacks.recipes import FAST as ATTACK
 from gradveil.data import DataSet
 from gradveil.experiments.attacks import GREY, PHASES, Cell, Progress, Study
 from gradveil.journal import Journal
@@ -18,7 +17,7 @@ from gradveil.models import ModelSpec
 from gradveil.rng import generator
 from gradveil.scores import PrivacyScore, function_of
 from gradveil.scores.blind import BlindScore
-from gradveil.scores.brief import BriefAttackScore
+from gradveil.scores.brief import BRIEF, BriefAttackScore
 from gradveil.scores.sensitivity import SensitivityScore
 from gradveil.transforms import CATALOGUE, Policy, PolicySet, parse_policy
 from gradveil.types import Batch, Task
@@ -71,7 +70,7 @@ class Bench:
         )
 
     def brief(self, steps: int, start: str) -> PolicyScore:
-        attack = replace(ATTACK, steps=steps, start=start)
+        attack = replace(BRIEF, steps=steps, start=start)
         return BriefAttackScore(self.task, self.images, self.labels, self.blind(), attack, self.seed)
 
 
@@ -113,6 +112,8 @@ SCORES: dict[str, Callable[[Bench], PolicyScore]] = {
     "blind guess": lambda bench: bench.blind(),
     "brief attack, 8 steps": lambda bench: SomeImages(bench.brief(8, "class-mean"), 8),
     "brief attack, 24 steps, 4 images": lambda bench: SomeImages(bench.brief(24, "zeros"), 4),
+    "brief attack, 12 steps, 4 images": lambda bench: SomeImages(bench.brief(12, "zeros"), 4),
+    "brief attack, 6 steps, 8 images": lambda bench: SomeImages(bench.brief(6, "zeros"), 8),
 }
 
 

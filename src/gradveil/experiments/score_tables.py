@@ -73,20 +73,21 @@ class Line:
 
 def correlate(scores: Values, outcomes: Values, rank: bool, seed: int = 0) -> Correlation:
     """Take Pearson's correlation, of ranks for Spearman's; policies are what is resampled."""
-
-    def measure(rows: Values) -> float:
-        first, second = scores[rows.astype(int)], outcomes[rows.astype(int)]
-        if rank:
-            first, second = stats.rankdata(first), stats.rankdata(second)
-        if np.ptp(first) == 0 or np.ptp(second) == 0:
-            return 0.0
-        return float(np.corrcoef(first, second)[0, 1])
-
     count = len(scores)
-    source = np.random.default_rng(seed)
-    again = [measure(source.integers(0, count, count).astype(np.float64)) for _ in range(RESAMPLES)]
-    low, high = np.quantile(again, [0.025, 0.975])
-    return Correlation(measure(np.arange(count, dtype=np.float64)), float(low), float(high))
+    draws = np.random.default_rng(seed).integers(0, count, (RESAMPLES, count))
+    rows = np.concatenate([np.arange(count)[None], draws])
+    found = pearson(*((stats.rankdata(each[rows], axis=1) if rank else each[rows]) for each in (scores, outcomes)))
+    low, high = np.quantile(found[1:], [0.025, 0.975])
+    return Correlation(float(found[0]), float(low), float(high))
+
+
+def pearson(first: Values, second: Values) -> Values:
+    """Correlate row by row; a row without spread has a correlation of 0."""
+    first, second = (each - each.mean(1, keepdims=True) for each in (first, second))
+    lengths = np.sqrt((first**2).sum(1) * (second**2).sum(1))
+    products: Values = (first * second).sum(1)
+    quotients: Values = np.divide(products, lengths, out=np.zeros_like(products), where=lengths > 1e-12)
+    return quotients
 
 
 def make_lines(

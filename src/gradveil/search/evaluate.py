@@ -6,12 +6,16 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from gradveil.errors import UnknownNameError
 from gradveil.scores import AccuracyScore, PrivacyScore, find_quadrature
+from gradveil.scores.blind import BlindScore
+from gradveil.scores.brief import BLOCK, BRIEF, BriefAttackScore
 from gradveil.scores.privacy import Start, block_size
 from gradveil.scores.similarity import Form
 from gradveil.transforms import PolicySet, parse_policy
+from gradveil.types import Batch, Task
 from gradveil.workers import Report, Shared
 
 
@@ -36,6 +40,7 @@ class Material:
     accuracy_images: Tensor
     accuracy_labels: Tensor
     accuracy_batches: int
+    public: Batch
     score: str
     seed: int
     device: str = "cpu"
@@ -65,26 +70,31 @@ class Material:
         return self.fitness[0]
 
 
+def count_gradients(rule: str) -> int:
+    """Count what S_pri of one image costs."""
+    return find_quadrature(rule).gradients
+
+
+def count_together(rule: str) -> int:
+    """Tell how many neighbouring images S_pri computes together."""
+    return block_size(count_gradients(rule))
+
+
 @dataclass(frozen=True)
 class ScoreKind:
     """A score to search by.
 
     `rough` and `fine` are the rules that racing begins with, and `errors` says how far each lies from the rule that
-    counts: the standard deviation, over policies, of the difference of their means.
+    counts: the standard deviation, over policies, of the difference of their means. `gradients` counts what one image
+    costs by a rule, `block` how many neighbouring images are computed together.
     """
 
     make: Callable[[Material, str], Score]
     rough: str
     fine: str
     errors: Mapping[str, float]
-
-    def gradients(self, rule: str) -> int:
-        """Count what one image costs."""
-        return find_quadrature(rule).gradients
-
-    def block(self, rule: str) -> int:
-        """Tell how many neighbouring images are computed together."""
-        return block_size(self.gradients(rule))
+    gradients: Callable[[str], int] = count_gradients
+    block: Callable[[str], int] = count_together
 
 
 def make_privacy(material: Material, rule: str, form: Form = "layerwise", start: Start = "uniform") -> Score:
@@ -99,7 +109,19 @@ def make_privacy(material: Material, rule: str, form: Form = "layerwise", start:
     )
 
 
-ROUGH, FINE = "lobatto-3", "lobatto-4"
+def make_brief(material: Material, _: str) -> Score:
+    """Attack briefly, whatever the rule: it is no integral. The mean colour is that of the public images."""
+    public, images = material.public, material.images.to(material.device)
+    classes = 1 + int(max(public.labels.max(), material.labels.max()))
+    pixels = public.pixels().double()
+    mean, std = (tuple(values.tolist()) for values in (pixels.mean((0, 2, 3)), pixels.std((0, 2, 3))))
+    shape = (images.shape[1], images.shape[2], images.shape[3])
+    task = Task(material.model.eval().to(material.device), F.cross_entropy, shape, classes, mean, std)
+    blind = BlindScore(material.images, material.labels, public, classes, material.seed)
+    return BriefAttackScore(task, images, material.labels.to(material.device), blind, seed=material.seed)
+
+
+ROUGH, FINE, EXACT = "lobatto-3", "lobatto-4", "trapezoid-21"
 ERRORS = {ROUGH: 0.02, FINE: 0.008}
 """Measured on semi-trained lenet-relu, convnet-4 and resnet20-1: 0.008, 0.027, 0.011 and 0.008, 0.008, 0.011."""
 
@@ -107,6 +129,8 @@ SCORES: dict[str, ScoreKind] = {
     "s-pri": ScoreKind(make_privacy, ROUGH, FINE, ERRORS),
     "s-pri-global": ScoreKind(lambda material, rule: make_privacy(material, rule, form="global"), ROUGH, FINE, ERRORS),
     "s-pri-normal": ScoreKind(lambda material, rule: make_privacy(material, rule, start="normal"), ROUGH, FINE, ERRORS),
+    # Every rule is the same to a brief attack; a step costs about three gradients.
+    "brief-attack": ScoreKind(make_brief, EXACT, EXACT, {}, lambda _: 3 * BRIEF.steps, lambda _: BLOCK),
 }
 
 

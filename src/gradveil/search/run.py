@@ -27,8 +27,11 @@ from gradveil.search.study import OnProgress, Study
 from gradveil.search.threshold import describe_scores, is_out_of_reach
 from gradveil.training import Checkpoint, load_checkpoint, train
 from gradveil.training.state import STATE
+from gradveil.types import Batch
 
 BATCH = 100
+PUBLIC = 1000
+"""Training images that stand for what anyone can have, for a score that is held against chance."""
 MOST = 3
 """How many times `candidates` are drawn at most while too few qualify."""
 
@@ -136,6 +139,7 @@ def make_material(settings: SearchSettings, data: DataSet, prepared: Prepared) -
         data.test.images[batches],
         data.test.labels[batches],
         len(batches) // size,
+        Batch(data.train.images[:PUBLIC], data.train.labels[:PUBLIC]),
         settings.score,
         settings.seed,
         settings.device,
