@@ -1,14 +1,15 @@
 """The ingredients of gradient matching, each against something known."""
 
 from dataclasses import replace
+from typing import cast
 
 import pytest
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from gradveil.attacks import GradientMatching, Preflight, labels_agree, linear_layers, preflight, read_inputs
-from gradveil.attacks.distances import DISTANCES, lay_flat, similarities, sizes_of
+from gradveil.attacks import ATTACKS, GradientMatching, Preflight, labels_agree, linear_layers, preflight, read_inputs
+from gradveil.attacks.distances import DISTANCES, lay_flat, levelling, similarities, sizes_of
 from gradveil.attacks.labels import whole_counts
 from gradveil.attacks.matching import best_restart, observe
 from gradveil.attacks.observation import ALONE
@@ -122,6 +123,53 @@ def test_one_by_one_or_side_by_side_is_the_same(name: str) -> None:
     torch.testing.assert_close(alone, seen.released, rtol=1e-3, atol=1e-5)
 
 
+def test_levelling_gives_every_parameter_the_same_say() -> None:
+    released, candidate = gradients_like(1), gradients_like(2)
+    released["a"], candidate["a"] = 1000 * released["a"], 1000 * candidate["a"]
+    sizes = sizes_of(released)
+    theirs, ours = lay_flat(released, sizes), lay_flat(candidate, sizes)
+    apart = (ours / ours.norm(dim=1, keepdim=True) - theirs / theirs.norm(dim=1, keepdim=True)).square()
+    factors = levelling(ours, theirs, sizes)
+    for part in torch.split(apart * factors.square(), list(sizes.values()), 1):
+        torch.testing.assert_close(part.mean(1), torch.ones(2), rtol=1e-4, atol=0)
+    torch.testing.assert_close(levelling(5 * ours, theirs, sizes), factors, rtol=1e-4, atol=0)
+
+
+def test_an_entry_that_never_differs_has_no_infinite_weight() -> None:
+    released = gradients_like(1)
+    sizes = sizes_of(released)
+    flat = lay_flat(released, sizes)
+    assert bool(levelling(flat, flat, sizes).isfinite().all())
+
+
+def finishing(noise: float) -> tuple[list[bool], list[float]]:
+    """Attack one image whose gradient has noise in it; give whether runs kept finishing, and their losses."""
+    model = build("lenet-relu", (1, 12, 12), 4, (0.5,), (0.5,), generator(0)).eval()
+    task = Task(model, F.cross_entropy, (1, 12, 12), 4, (0.5,), (0.5,))
+    smooth = torch.linspace(0, 1, 12).view(1, 1, 12, 1).expand(1, 1, 12, 12).contiguous()
+    update = local_update(model, F.cross_entropy, Batch(smooth, torch.tensor([2])))
+    tensors = {
+        name: tensor + noise * torch.randn(tensor.shape, generator=generator(3, name))
+        for name, tensor in update.tensors.items()
+    }
+    attack = replace(cast(GradientMatching, ATTACKS["fast"]), steps=60)
+    search = attack.prepare(task, [replace(update, tensors=tensors)], [[generator(1), generator(2)]])
+    active: list[bool] = []
+    for step in search.run():
+        if step == attack.steps - 1 and search.finish is not None:
+            active = search.finish.active.tolist()
+    return active, [one.matching_loss for one in search.results()]
+
+
+def test_finishing_stays_with_an_exact_gradient_and_is_given_up_in_noise() -> None:
+    exact, losses = finishing(0.0)
+    assert exact == [True, True]
+    assert max(losses) < 0.01
+    noisy, losses = finishing(0.1)
+    assert noisy == [False, False]
+    assert all(loss > 0.01 for loss in losses)
+
+
 def test_total_variation_counts_both_directions() -> None:
     stripes = torch.tensor([0.0, 1.0]).repeat(2, 2).view(1, 1, 1, 2, 4)
     assert float(total_variation(stripes)) == 1.0
@@ -187,6 +235,9 @@ def test_rounding_keeps_the_number_of_images() -> None:
         {"prune": (1.5,)},
         {"last_variation": 0.1, "total_variation": 0.0},
         {"energy": float("nan")},
+        {"finish": "direction", "finish_from": 1.5},
+        {"finish": "direction", "scales": (2, 1)},
+        {"finish": "direction", "optimiser": "lbfgs"},
     ],
 )
 def test_settings_out_of_range_are_refused(change: dict[str, float]) -> None:
@@ -194,7 +245,7 @@ def test_settings_out_of_range_are_refused(change: dict[str, float]) -> None:
         GradientMatching(**change)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("change", [{"distance": "l3"}, {"optimiser": "adamw"}, {"start": "nowhere"}])
+@pytest.mark.parametrize("change", [{"distance": "l3"}, {"finish": "l3"}, {"optimiser": "adamw"}, {"start": "nowhere"}])
 def test_unknown_names_are_refused(change: dict[str, str]) -> None:
     with pytest.raises(UnknownNameError):
         GradientMatching(**change)  # type: ignore[arg-type]

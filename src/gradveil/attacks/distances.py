@@ -16,6 +16,7 @@ Distance = Callable[[Tensor, Tensor, Sizes], tuple[Tensor, Tensor]]
 
 # Keeps the slope finite where a gradient vanishes.
 TINY = 1e-30
+LEAST_SHARE = 1e-6
 
 
 def lay_flat(gradients: Gradients, names: Sizes) -> Tensor:
@@ -28,10 +29,14 @@ def sizes_of(gradients: Gradients) -> dict[str, int]:
     return {name: tensor[0].numel() for name, tensor in gradients.items()}
 
 
+def norm_of(rows: Tensor) -> Tensor:
+    """Give the length of each row, T×1."""
+    return (rows.square().sum(1, keepdim=True) + TINY).sqrt()
+
+
 def cosine(candidate: Tensor, released: Tensor, _: Sizes) -> tuple[Tensor, Tensor]:
     """1 − cosine of the two whole gradient vectors (Geiping et al., 2020)."""
-    ours = (candidate.square().sum(1, keepdim=True) + TINY).sqrt()
-    theirs = (released.square().sum(1, keepdim=True) + TINY).sqrt()
+    ours, theirs = norm_of(candidate), norm_of(released)
     alike = (candidate * released).sum(1, keepdim=True) / (ours * theirs)
     slope = (candidate * (alike / ours.square())).sub_(released / (ours * theirs))
     return 1 - alike[:, 0], slope
@@ -57,6 +62,29 @@ def layerwise(candidate: Tensor, released: Tensor, sizes: Sizes) -> tuple[Tensor
     return torch.stack(apart).mean(0), torch.cat(slopes, 1) / len(lengths)
 
 
+def direction(candidate: Tensor, released: Tensor, _: Sizes) -> tuple[Tensor, Tensor]:
+    """Sum of absolute differences between the two directions: what cosine is to the sum of squares."""
+    length = norm_of(candidate)
+    ours = candidate / length
+    apart = ours - released / norm_of(released)
+    signs = apart.sign()
+    return apart.abs().sum(1), (signs - ours * (ours * signs).sum(1, keepdim=True)) / length
+
+
+def levelling(candidate: Tensor, released: Tensor, sizes: Sizes) -> Tensor:
+    """Find factors, T×P, that level the parameters: the directions' entries then differ by as much in each of them.
+
+    The gradients of the last layers are by far the largest, and most of what they consist of is the same for every
+    image. Measured against a candidate that knows nothing, what counts is how much an entry can tell.
+    """
+    lengths = list(sizes.values())
+    apart = torch.split(candidate / norm_of(candidate) - released / norm_of(released), lengths, 1)
+    spread = torch.stack([part.square().mean(1).sqrt() for part in apart], 1)
+    # A parameter that hardly differs must not outweigh all others.
+    factors = 1 / spread.clamp(min=spread.amax(1, keepdim=True) * LEAST_SHARE + TINY)
+    return factors.repeat_interleave(torch.tensor(lengths, device=released.device), 1)
+
+
 def similarities(candidate: Tensor, released: Tensor, sizes: Sizes) -> dict[str, Tensor]:
     """Cosine between the two gradients, parameter by parameter (Gao et al., 2021, Figure 6)."""
     lengths = list(sizes.values())
@@ -64,4 +92,10 @@ def similarities(candidate: Tensor, released: Tensor, sizes: Sizes) -> dict[str,
     return {name: torch.cosine_similarity(ours, theirs, dim=1) for name, ours, theirs in parts}
 
 
-DISTANCES: dict[str, Distance] = {"cosine": cosine, "layerwise": layerwise, "l2": squares, "l1": absolutes}
+DISTANCES: dict[str, Distance] = {
+    "cosine": cosine,
+    "layerwise": layerwise,
+    "l2": squares,
+    "l1": absolutes,
+    "direction": direction,
+}

@@ -40,7 +40,12 @@ class GradientMatching(Attack):
     The weight of the total variation goes from `total_variation` to `last_variation` (the same, unless given) in equal
     ratios. With `relative` the priors are weighed in units that make the slope of the total variation as steep, on
     average, as that of the distance, run by run and step by step: one weight then means the same for every model and
-    phase. `energy`, `consistency` (over restarts) and `batch_norm` are weights of further priors. `scales` gives the
+    phase. With `finish` the slope is that of another distance from the share `finish_from` of the steps on, with the
+    gradients of each parameter in units of how far those of a flat image of the mean colour are from the released ones;
+    what is noted and what chooses is still `distance`. A run that is no nearer by then, a third into it, goes back and
+    ends along `distance`.
+
+    `energy`, `consistency` (over restarts) and `batch_norm` are weights of further priors. `scales` gives the
     resolutions that take turns, coarse first: (2, 1) spends half of the steps at half the resolution. At each share of
     the steps in `prune` the worse half of a target's runs is dropped; a run stops once its distance falls to
     `tolerance` of what it started with. With `optimise_labels` labels are searched for together with the images. With
@@ -68,10 +73,13 @@ class GradientMatching(Attack):
     optimise_labels: bool = False
     knows_policy: bool = False
     relative: bool = False
+    finish: str | None = None
+    finish_from: float = 0.25
 
     def __post_init__(self) -> None:
         for kind, name, allowed in (
             ("distance", self.distance, DISTANCES),
+            ("distance", self.finish or self.distance, DISTANCES),
             ("optimiser", self.optimiser, OPTIMISERS),
             ("start", self.start, STARTS),
         ):
@@ -90,6 +98,12 @@ class GradientMatching(Attack):
             raise SettingsError("a total variation that changes must be above 0 at both ends")
         if not self.scales or self.scales[-1] != 1 or min(self.scales) < 1:
             raise SettingsError(f"scales {self.scales}: give whole numbers from 1, the last of them 1")
+        if self.finish is not None and self.optimiser == "lbfgs":
+            raise SettingsError("the memory of L-BFGS is of one distance: no other can finish, choose adam or sgd")
+        if self.finish is not None and not (len(self.scales) - 1) / len(self.scales) <= self.finish_from <= 1:
+            raise SettingsError(
+                f"finish from {self.finish_from}: give a share of the steps up to 1, at full resolution"
+            )
         if not all(0 < share < 1 for share in self.prune):
             raise SettingsError(f"pruning at {self.prune}: give shares of the steps between 0 and 1")
 
@@ -203,6 +217,16 @@ class GradientMatching(Attack):
         if self.last_variation is None:
             return self.total_variation
         return self.total_variation * math.exp(math.log(self.last_variation / self.total_variation) * step / self.steps)
+
+    @property
+    def finish_step(self) -> int:
+        """The step at which the finishing distance takes over."""
+        return math.ceil(self.finish_from * self.steps)
+
+    @property
+    def check_step(self) -> int:
+        """The step at which it has to show that it leads somewhere."""
+        return self.finish_step + (self.steps - self.finish_step) // 3
 
     @property
     def iterations(self) -> int:

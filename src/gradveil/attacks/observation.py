@@ -1,12 +1,12 @@
 """What a search tries to match: a released update, the weights it was computed with, and how images were fed."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import torch
 from torch import Tensor, nn
 
-from gradveil.attacks.distances import Sizes, lay_flat
+from gradveil.attacks.distances import Distance, Sizes, lay_flat, levelling
 from gradveil.client import updates_apart
 from gradveil.transforms import PolicyDraws, PolicySet, parse_policy
 from gradveil.types import LocalSteps, Loss, Task
@@ -46,6 +46,7 @@ def known_policies(task: Task) -> PolicySet | None:
 class Observation:
     """T released updates of the same kind, side by side, laid flat; `view` is None if images are fed as they are.
 
+    `factors`, T×P, are there once the parameters have been levelled.
     The model is this observation's own: its parameters serve as the points to differentiate at.
     """
 
@@ -55,6 +56,7 @@ class Observation:
     sizes: Sizes
     local: LocalSteps | None = None
     view: View | None = None
+    factors: Tensor | None = None
 
     @cached_property
     def parameters(self) -> list[Tensor]:
@@ -82,7 +84,23 @@ class Observation:
         found = torch.autograd.grad(loss, self.parameters, create_graph=True)
         return torch.cat([part.flatten() for part in found])
 
+    def measure(self, distance: Distance, candidate: Tensor) -> tuple[Tensor, Tensor]:
+        """Measure how far a candidate, T×P, is from what was released, and the slope with respect to it."""
+        return distance(candidate, self.released, self.sizes)
+
+    def levelled_slope(self, distance: Distance, candidate: Tensor) -> Tensor:
+        """Give the slope of a distance that is measured in levelled parameters."""
+        assert self.factors is not None
+        _, slope = distance(candidate * self.factors, self.released * self.factors, self.sizes)
+        return slope * self.factors
+
+    def level(self, pixels: Tensor, labels: Tensor) -> "Observation":
+        """Level the parameters by how far the update of these images, T×B×C×H×W, is off in each of them."""
+        candidate = self.candidate(pixels, labels).detach()
+        return replace(self, factors=levelling(candidate, self.released, self.sizes))
+
     def keep(self, rows: Tensor) -> "Observation":
         """Go on with the runs at `rows` only."""
         view = None if self.view is None else self.view.keep(rows)
-        return Observation(self.model, self.loss, self.released[rows], self.sizes, self.local, view)
+        factors = None if self.factors is None else self.factors[rows]
+        return replace(self, released=self.released[rows], view=view, factors=factors)

@@ -2,14 +2,15 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from gradveil.attacks.distances import DISTANCES, similarities
+from gradveil.attacks.distances import DISTANCES, Distance, similarities
+from gradveil.attacks.finish import Finish
 from gradveil.attacks.observation import Observation
 from gradveil.attacks.optimisers import OPTIMISERS
 from gradveil.attacks.priors import Statistics, disagreement, energy, statistics_gap, variation_slope
@@ -36,7 +37,7 @@ class Moment:
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """The distance of every run at one point; the gradients it came from, one for each observation, and its slopes."""
+    """The distance of every run at one point; for each observation the gradients, and the slope to go along."""
 
     distances: Tensor
     candidates: list[Tensor]
@@ -70,6 +71,7 @@ class Search:
         self.rows = torch.arange(len(start))
         self.count = len(start)
         self.first: Tensor | None = None
+        self.finish: Finish | None = None
         self.moments: list[Moment] = []
         self.ended: dict[int, Reconstruction] = {}
         self.set_points(shrink(start, attack.scales[0]), labels if attack.optimise_labels else None)
@@ -105,6 +107,10 @@ class Search:
         prunings = {math.ceil(share * self.attack.steps) for share in self.attack.prune}
         scale_changes = self.attack.scale_changes()
         for step in range(self.attack.steps):
+            if step == self.attack.finish_step and self.attack.finish is not None:
+                self.begin_finish(DISTANCES[self.attack.finish])
+            if step == self.attack.check_step and self.finish is not None:
+                self.check_finish(self.finish)
             if step in scale_changes:
                 self.set_points(shrink(self.images(), scale_changes[step]), self.logits())
             noted = step % every == 0 or step in prunings
@@ -130,13 +136,29 @@ class Search:
         """Measure each run's distance at the present images, averaged over what was observed."""
         pixels, labels, measure = self.pixels(), self.present_labels(), DISTANCES[self.attack.distance]
         candidates = [seen.candidate(pixels, labels) for seen in self.observations]
-        found = [
-            measure(ours.detach(), seen.released, seen.sizes)
-            for ours, seen in zip(candidates, self.observations, strict=True)
-        ]
-        share = 1 / len(found)
-        slopes = [slope if share == 1 else share * slope for _, slope in found]
+        pairs = [(seen, ours.detach()) for seen, ours in zip(self.observations, candidates, strict=True)]
+        found = [seen.measure(measure, ours) for seen, ours in pairs]
+        slopes = [slope for _, slope in found]
+        if self.finish is not None:
+            slopes = [self.finish.slope(*pair, slope) for pair, slope in zip(pairs, slopes, strict=True)]
+        if len(slopes) > 1:
+            slopes = [slope / len(slopes) for slope in slopes]
         return Evaluation(torch.stack([distance for distance, _ in found]).mean(0), candidates, slopes)
+
+    def begin_finish(self, measure: Distance) -> None:
+        """Go on along another distance, with the parameters levelled against a flat image of the mean colour."""
+        reached = self.evaluate().distances
+        flat = self.mean.expand(len(self.rows), self.size[0], *self.task.shape)
+        labels = self.present_labels().detach()
+        self.observations = [seen.level(flat, labels) for seen in self.observations]
+        self.finish = Finish(measure, self.flat.detach().clone(), reached, torch.ones_like(reached, dtype=torch.bool))
+
+    def check_finish(self, finish: Finish) -> None:
+        """Send runs that were led astray back to where they left the first distance, and on along that."""
+        astray = finish.astray(self.evaluate().distances)
+        with torch.no_grad():
+            self.flat[astray] = finish.points[astray]
+        self.finish = replace(finish, active=finish.active & ~astray)
 
     def move(self, now: "Evaluation", step: int) -> None:
         """Take the slope and go along it."""
@@ -229,6 +251,7 @@ class Search:
     def keep(self, rows: Tensor) -> None:
         self.rows, self.targets, self.labels = self.rows[rows], self.targets[rows], self.labels[rows]
         self.first = None if self.first is None else self.first[rows]
+        self.finish = None if self.finish is None else self.finish.keep(rows)
         self.observations = [seen.keep(rows) for seen in self.observations]
         self.flat = self.flat.detach()[rows].requires_grad_()
         self.optimiser.keep(rows)
