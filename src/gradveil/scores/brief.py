@@ -17,7 +17,7 @@ from gradveil.types import Batch, Task, to_pixels
 
 BLOCK = 4
 BRIEF = GradientMatching(
-    steps=24, schedule="cosine", start="zeros", total_variation=1.0, last_variation=0.3, relative=True, together=BLOCK
+    steps=6, schedule="cosine", start="zeros", total_variation=1.0, last_variation=0.3, relative=True, together=BLOCK
 )
 """Settings of its own: a recipe that attacks better some day must not change what a score means."""
 
