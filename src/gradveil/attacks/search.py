@@ -20,7 +20,7 @@ from gradveil.types import Reconstruction, Task
 if TYPE_CHECKING:
     from gradveil.attacks.matching import GradientMatching
 
-HISTORY = 50
+HISTORY = 30
 PICTURES = 10
 
 
