@@ -7,6 +7,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
+from gradveil.search.evaluate import find_score
 from gradveil.search.status import Status
 
 
@@ -29,17 +30,21 @@ def print_summary(console: Console, result: dict[str, Any], folder: Path) -> Non
             highlight=False,
         )
     console.print(f"hybrid: [bold]{result['hybrid']}[/bold]", highlight=False)
+    if not result["validation"]:
+        console.print("Scores are no measurement: --validate N attacks and trains with the best N.", highlight=False)
     for name in ("search.json", "policies.json", "index.html"):
         console.print(f"{folder / name}", highlight=False, soft_wrap=True)
 
 
 def make_ranking(result: dict[str, Any]) -> Table:
     settings, least = result["settings"], result["accuracy_least"]
-    caption = f"S_pri: {settings['images']} images, {settings['quadrature']}, mean ± half the 95% interval, lower hides"
+    kind = find_score(settings["score"])
+    caption = f"{kind.label}: {settings['images']} images, {kind.unit or settings['quadrature']}, mean ± half the 95% "
+    caption += "interval, lower is meant to hide"
     caption += " more. S_acc: higher costs less" + ("." if least is None else f"; at least {least:.4g} was asked for.")
     table = Table(title=f"The best {settings['keep']} by {settings['select']}", caption=caption, box=SIMPLE_HEAD)
-    for column in ("", "policy", "S_pri", "S_acc", "transformations"):
-        table.add_column(column, justify="right" if column in ("", "S_pri", "S_acc") else "left")
+    for column in ("", "policy", kind.label, "S_acc", "transformations"):
+        table.add_column(column, justify="left" if column in ("policy", "transformations") else "right")
     for rank, entry in enumerate(result["policies"], 1):
         half = "" if entry["privacy_high"] is None else f" ± {entry['privacy_high'] - entry['privacy']:.3f}"
         table.add_row(
@@ -58,7 +63,7 @@ def make_validation(lines: list[dict[str, Any]]) -> Table:
         caption="Advantage: dB over chance, mean ± half the 95% interval; none: the base augmentation alone",
         box=SIMPLE_HEAD,
     )
-    for column in ("policy", "S_pri", "S_acc", "advantage", "finding", "test accuracy"):
+    for column in ("policy", "score", "S_acc", "advantage", "finding", "test accuracy"):
         table.add_column(column, justify="left" if column in ("policy", "finding") else "right")
     for line in lines:
         high, mean = line["advantage_high"], line["advantage"]
@@ -80,7 +85,7 @@ def print_status(console: Console, status: Status) -> None:
     if not status.leaders:
         return
     table = Table(title="Leaders so far" if not status.finished else "The best", box=SIMPLE_HEAD)
-    for column in ("policy", "S_pri", "images", "S_acc"):
+    for column in ("policy", find_score(status.settings.score).label, "images", "S_acc"):
         table.add_column(column, justify="left" if column == "policy" else "right")
     for one in status.leaders:
         fitness = "–" if one.accuracy is None else f"{one.accuracy:.4g}"

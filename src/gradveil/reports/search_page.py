@@ -5,6 +5,7 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from gradveil.search.evaluate import find_score
 from gradveil.search.status import Standing, Status
 from gradveil.transforms import parse_policy
 
@@ -21,6 +22,7 @@ def render_search_page(status: Status) -> str:
     )
     return environment.get_template("search.html").render(
         status=status,
+        label=find_score(status.settings.score).label,
         settings=status.settings.to_record(),
         leaders=[{"readable": parse_policy(one.policy).readable, "standing": one} for one in status.leaders],
         chart=make_chart(status.standings, status.leaders),

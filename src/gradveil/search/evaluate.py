@@ -86,7 +86,8 @@ class ScoreKind:
 
     `rough` and `fine` are the rules that racing begins with, and `errors` says how far each lies from the rule that
     counts: the standard deviation, over policies, of the difference of their means. `gradients` counts what one image
-    costs by a rule, `block` how many neighbouring images are computed together.
+    costs by a rule, `block` how many neighbouring images are computed together. `label` heads its columns, and `unit`
+    says what its figures are, where that is not a rule.
     """
 
     make: Callable[[Material, str], Score]
@@ -95,6 +96,8 @@ class ScoreKind:
     errors: Mapping[str, float]
     gradients: Callable[[str], int] = count_gradients
     block: Callable[[str], int] = count_together
+    label: str = "S_pri"
+    unit: str | None = None
 
 
 def make_privacy(material: Material, rule: str, form: Form = "layerwise", start: Start = "uniform") -> Score:
@@ -129,8 +132,18 @@ SCORES: dict[str, ScoreKind] = {
     "s-pri": ScoreKind(make_privacy, ROUGH, FINE, ERRORS),
     "s-pri-global": ScoreKind(lambda material, rule: make_privacy(material, rule, form="global"), ROUGH, FINE, ERRORS),
     "s-pri-normal": ScoreKind(lambda material, rule: make_privacy(material, rule, start="normal"), ROUGH, FINE, ERRORS),
-    # Every rule is the same to a brief attack; a step costs about three gradients.
-    "brief-attack": ScoreKind(make_brief, EXACT, EXACT, {}, lambda _: 3 * BRIEF.steps, lambda _: BLOCK),
+    "brief-attack": ScoreKind(
+        make_brief,
+        # Every rule is the same to it.
+        EXACT,
+        EXACT,
+        {},
+        # A step costs about three gradients.
+        lambda _: 3 * BRIEF.steps,
+        lambda _: BLOCK,
+        "brief attack",
+        f"dB over chance after {BRIEF.steps} steps",
+    ),
 }
 
 
