@@ -8,6 +8,7 @@ import torch
 import typer
 
 from gradveil import data as data_sets
+from gradveil import models
 from gradveil.attacks import find_attack
 from gradveil.cli.options import AsJson, Quiet, Seed, make_console, print_json
 from gradveil.cli.progress import progress_bar
@@ -21,6 +22,7 @@ from gradveil.experiments.defences import DefenceStudy
 from gradveil.experiments.score_study import MODELS, POLICIES, ScoreStudy, study_policies
 from gradveil.reports.pareto import draw_pareto
 from gradveil.results import record, to_json, write_file
+from gradveil.rng import generator
 from gradveil.training import FAST
 
 app = typer.Typer(no_args_is_help=True, help="Make the tables of the documentation again.")
@@ -146,11 +148,14 @@ def scores(
 ) -> None:
     """Measure which score tells what an attack will gain; a run that was stopped goes on where it was."""
     console = make_console(quiet, as_json)
-    out.mkdir(parents=True, exist_ok=True)
     torch.set_num_threads(1)
     chosen = study_policies(seed, policies)
     with progress_bar(console) as progress:
-        study = ScoreStudy(out, data_sets.load("fashion-mnist-sample", None, progress), seed)
+        sample = data_sets.load("fashion-mnist-sample", None, progress)
+        for name in model or MODELS:
+            models.build(name, sample.shape, sample.classes, sample.mean, sample.std, generator(seed, "model"))
+        out.mkdir(parents=True, exist_ok=True)
+        study = ScoreStudy(out, sample, seed)
         if not table:
             study.run(model or MODELS, chosen, progress)
     lines = score_tables.make_lines(chosen, study.journal.read(), study.attacks.journal.read())
