@@ -20,7 +20,7 @@ from gradveil.transforms import Policy, parse_policy
 
 RATES = {"lenet-relu": 0.03, "convnet-4": FAST.learning_rate}  # lenet-relu has no normalisation to bear a higher one
 TRUTH = "trapezoid-101"
-RULES = ("trapezoid-21", "gauss-5", "gauss-4", "radau-4", "lobatto-5", "trapezoid-5", "lobatto-4")
+RULES = ("trapezoid-21", "lobatto-9", "lobatto-7", "gauss-5", "gauss-4", "radau-4", "lobatto-5", "trapezoid-5", "lobatto-4")
 POLICIES = 40
 IMAGES = 12
 BEST = 10

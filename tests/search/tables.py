@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from gradveil.search.candidates import Candidate
-from gradveil.search.evaluate import FINE, ROUGH, find_score
+from gradveil.search.evaluate import EXACT, FINE, ROUGH, find_score
 from gradveil.search.settings import SearchSettings
 from gradveil.search.study import Study
 
@@ -60,7 +60,7 @@ def make_world(
     common = 0.1 * torch.randn(1, images, generator=source, dtype=torch.float64)
     exact = means + common + error * widths * noise
     tables = {"trapezoid-21": exact}
-    for rule, (policy, image) in {ROUGH: (0.02, 0.03), FINE: (0.008, 0.02)}.items():
+    for rule, (policy, image) in {ROUGH: (0.02, 0.03), FINE: (0.008, 0.02), EXACT: (0.003, 0.0075)}.items():
         off = policy * torch.randn(candidates, 1, generator=source, dtype=torch.float64)
         tables[rule] = exact + off + image * torch.randn(candidates, images, generator=source, dtype=torch.float64)
     return tables

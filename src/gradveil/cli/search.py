@@ -70,7 +70,10 @@ Sample = Annotated[
     int | None,
     typer.Option("--accuracy-sample", help="Candidates that a quantile is taken over. Default: 32; random: all."),
 ]
-QuadratureName = Annotated[str, typer.Option("--quadrature", help="The rule that counts for S_pri.")]
+QuadratureName = Annotated[
+    str | None,
+    typer.Option("--quadrature", help="The rule that counts for S_pri. Default: lobatto-7; random: trapezoid-21."),
+]
 ErrorShare = Annotated[float, typer.Option("--error", help="Share of the true best that racing may lose on average.")]
 WorkerCount = Annotated[int, typer.Option("--workers", help="Processes to use; the outcome does not depend on it.")]
 RayAddress = Annotated[

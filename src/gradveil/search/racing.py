@@ -155,7 +155,7 @@ class Race:
     def score_exactly(self, places: Sequence[int]) -> dict[int, tuple[float, ...]]:
         """Score candidates on all images by the rule that counts."""
         study = self.study
-        found = study.privacy(self.keys(places), range(study.images), study.settings.quadrature, "exact scores")
+        found = study.privacy(self.keys(places), range(study.images), study.settings.rule, "exact scores")
         study.note("exact", scored=len(places))
         return dict(zip(places, map(tuple, found.tolist()), strict=True))
 

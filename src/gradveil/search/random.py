@@ -29,7 +29,7 @@ def search_randomly(study: Study, count: int) -> Outcome:
     least = take_threshold(study)
     fitness = study.accuracy([one.key for one in candidates])
     fit = [place for place in range(len(candidates)) if fitness[place] >= least]
-    found = study.privacy([candidates[place].key for place in fit], range(study.images), settings.quadrature)
+    found = study.privacy([candidates[place].key for place in fit], range(study.images), settings.rule)
     rows = {place: tuple(row) for place, row in zip(fit, found.tolist(), strict=True)}
     finite = [row for row, sound in enumerate(found.isfinite().all(1).tolist()) if sound]
     ranked: list[int] = []

@@ -8,7 +8,7 @@ from gradveil.errors import SettingsError, UnknownNameError
 from gradveil.rng import derive
 from gradveil.scores import find_quadrature
 from gradveil.search.candidates import count_policies
-from gradveil.search.evaluate import find_score
+from gradveil.search.evaluate import EXACT, find_score
 from gradveil.search.threshold import Threshold
 from gradveil.training import FAST, PAPER, TrainingSettings
 from gradveil.transforms.policy import MAX_STEPS
@@ -21,6 +21,8 @@ SEMI_TRAINED = replace(PAPER, epochs=50, fraction=0.1, test_every=10, threads=1)
 BRIEF = replace(FAST, epochs=5, learning_rate=0.03, fraction=0.4, threads=1)
 """For the bundled sample, a tenth of which is too little to learn anything from."""
 
+PUBLISHED = "trapezoid-21"
+
 
 @dataclass(frozen=True)
 class SearchSettings:
@@ -28,9 +30,10 @@ class SearchSettings:
 
     `candidates`, `keep`, `length` and `accuracy_threshold` are C_max, n, k and T_acc of Algorithm 1. A threshold that
     is a quantile is taken over the first `accuracy_sample` different candidates, over all of them if that is None.
-    `error` bounds the share of the true best ones that racing may lose. `quadrature` is the rule that counts; racing
-    begins with cheaper ones. `training` is how the model that S_pri is taken on is made, `weights` the SHA-256 of its
-    weights if it is there already.
+    `error` bounds the share of the true best ones that racing may lose. `quadrature` is the rule that counts: by
+    default that of the papers' code for `random`, one of six gradients for the others, which begin with cheaper ones.
+    `training` is how the model that S_pri is taken on is made, `weights` the SHA-256 of its weights if it is there
+    already.
     """
 
     data: str = SAMPLE
@@ -45,7 +48,7 @@ class SearchSettings:
     accuracy_threshold: str = "25%"
     accuracy_batches: int = 1
     accuracy_sample: int | None = None
-    quadrature: str = "trapezoid-21"
+    quadrature: str | None = None
     error: float = 0.02
     training: TrainingSettings | None = BRIEF
     weights: str | None = None
@@ -77,7 +80,7 @@ class SearchSettings:
         if (self.training is None) == (self.weights is None):
             raise SettingsError("a search needs either a training or weights, and not both")
         find_score(self.score)
-        find_quadrature(self.quadrature)
+        find_quadrature(self.rule)
         Threshold.parse(self.accuracy_threshold)
 
     @property
@@ -87,9 +90,14 @@ class SearchSettings:
             return self.accuracy_sample
         return self.candidates if self.strategy == "random" else min(self.candidates, 32)
 
+    @property
+    def rule(self) -> str:
+        """Give the rule that counts."""
+        return self.quadrature or (PUBLISHED if self.strategy == "random" else EXACT)
+
     def to_record(self) -> dict[str, Any]:
         """Give the settings as they stand in JSON."""
-        return asdict(self)
+        return asdict(self) | {"quadrature": self.rule}
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> "SearchSettings":

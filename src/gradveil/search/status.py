@@ -67,7 +67,7 @@ def find_standings(records: Records, settings: SearchSettings) -> list[Standing]
         seen.setdefault(policy, {}).update(values)
     found = []
     for policy, values in seen.items():
-        exact = records.privacy.get((settings.quadrature, policy), {})
+        exact = records.privacy.get((settings.rule, policy), {})
         is_exact = len(exact) == settings.images
         scores = list((exact if is_exact else values).values())
         mean = math.fsum(scores) / len(scores)

@@ -42,7 +42,7 @@ class Study:
         self.settings, self.journal, self.records = settings, journal, records
         self.crew, self.shared, self.progress = crew, crew.share(material), progress
         self.kind = find_score(settings.score)
-        self.block = max(self.kind.block(rule) for rule in (self.kind.rough, self.kind.fine, settings.quadrature))
+        self.block = max(self.kind.block(rule) for rule in (self.kind.rough, self.kind.fine, settings.rule))
         self.images = len(material.images)
         # What was asked for since the start of this run: a strategy that is run again must not know more than before.
         self.fitness: dict[str, float] = {}

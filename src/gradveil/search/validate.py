@@ -146,7 +146,7 @@ def try_policy(
 def read_line(study: Study, policy: str, line: Line) -> Validated:
     """Put the scores of a policy beside what was measured."""
     key = str(simplify(parse_policy(policy)))
-    values = study.privacy([key], range(study.images), study.settings.quadrature, f"S_pri of {policy}")
+    values = study.privacy([key], range(study.images), study.settings.rule, f"S_pri of {policy}")
     (fitness,) = study.accuracy([key])
     advantage = None if line["advantage"] is None else Interval(*line["advantage"])
     return Validated(policy, float(values.mean()), fitness, advantage, line["finding"], line["test_accuracy"])
