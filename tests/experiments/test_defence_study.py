@@ -16,7 +16,7 @@ from gradveil.reports.pareto import Point, draw_pareto, pareto_front
 from gradveil.training import FAST
 
 TRIALS = [
-    Trial("trial", GREY, "lenet", arm, seed, 1, 0.01)
+    Trial("trial", GREY, "lenet", arm, seed, 1)
     for arm, seed in [
         ("crop-flip", 0),
         ("crop-flip", 1),

@@ -12,7 +12,7 @@ from gradveil.training import FAST, TrainingSettings, parse_phase
 
 Labels = Literal["known", "hidden"]
 DEFAULT_ARMS = ("none", "crop-flip", "policy:3-1-7", "policy:3-1-7+43-18-18")
-BRIEF = replace(FAST, epochs=3, learning_rate=0.03, threads=1)
+BRIEF = replace(FAST, epochs=3, learning_rate=0.03, muon=0.0, label_smoothing=0.1, threads=1)
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ Selection = Literal["mean", "mean-variance"]
 SAMPLE = "fashion-mnist-sample"
 SEMI_TRAINED = replace(PAPER, epochs=50, fraction=0.1, test_every=10, threads=1)
 """As in Gao et al.: a tenth of the training images, 50 epochs."""
-BRIEF = replace(FAST, epochs=5, learning_rate=0.03, fraction=0.4, threads=1)
+BRIEF = replace(FAST, epochs=5, learning_rate=0.03, muon=0.0, label_smoothing=0.1, fraction=0.4, threads=1)
 """For the bundled sample, a tenth of which is too little to learn anything from."""
 
 PUBLISHED = "trapezoid-21"

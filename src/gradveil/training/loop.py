@@ -22,6 +22,7 @@ from gradveil.rng import generator, global_state_from
 from gradveil.training.checkpoint import MODEL_DEFENCES, Weights
 from gradveil.training.curves import Epoch
 from gradveil.training.machine import takes_channels_last, threads
+from gradveil.training.optimiser import make_optimiser
 from gradveil.training.phases import phase_steps
 from gradveil.training.settings import TrainingSettings, count_fraction
 from gradveil.training.state import RunFolder, State, clear_run
@@ -123,13 +124,7 @@ class Run:
         self.batch_size = min(settings.batch_size, len(self.images))
         self.steps_per_epoch = settings.steps_per_epoch(len(data.train))
         self.steps = self.steps_per_epoch * settings.epochs
-        self.optimiser = torch.optim.SGD(
-            model.parameters(),
-            lr=settings.learning_rate,
-            momentum=settings.momentum,
-            weight_decay=settings.weight_decay,
-            nesterov=settings.momentum > 0,
-        )
+        self.optimiser = make_optimiser(model, settings)
         self.state = State()
         self.shuffled: tuple[int, Tensor] = (-1, torch.empty(0))
         self.saved = -math.inf

@@ -15,8 +15,9 @@ class TrainingSettings:
     """Everything that decides the weights apart from the model, the data, the defences and the seed.
 
     The learning rate rises linearly over the first `warm_up` of the steps. Then it falls: tenfold at 3/8, 5/8 and 7/8
-    of the way by the schedule "steps", linearly to zero by "one-cycle". `fraction` is the share of the training images
-    that are used. `threads` stands here because the last bits of a sum depend on it. `test_every` is
+    of the way by the schedule "steps", linearly to zero by "one-cycle". With `muon` above 0, kernels and hidden weight
+    matrices learn by Muon, at so many times the learning rate; all else learns by SGD. `fraction` is the share of the
+    training images that are used. `threads` stands here because the last bits of a sum depend on it. `test_every` is
     in epochs; the last epoch is always tested.
     """
 
@@ -26,6 +27,7 @@ class TrainingSettings:
     learning_rate: float = 0.1
     momentum: float = 0.9
     weight_decay: float = 5e-4
+    muon: float = 0.0
     label_smoothing: float = 0.0
     schedule: Schedule = "steps"
     warm_up: float = 0.02
@@ -39,7 +41,8 @@ class TrainingSettings:
             require(name, getattr(self, name), getattr(self, name) >= 1, "1 or more")
         require("threads", self.threads, 1 <= self.threads <= 1024, "from 1 to 1024")
         require("learning_rate", self.learning_rate, 0 < self.learning_rate < float("inf"), "above 0")
-        require("weight_decay", self.weight_decay, 0 <= self.weight_decay < float("inf"), "0 or more")
+        for name in ("weight_decay", "muon"):
+            require(name, getattr(self, name), 0 <= getattr(self, name) < float("inf"), "0 or more")
         for name in ("momentum", "label_smoothing", "warm_up"):
             require(name, getattr(self, name), 0 <= getattr(self, name) < 1, "from 0 to below 1")
         require("fraction", self.fraction, 0 < self.fraction <= 1, "above 0 and at most 1")
@@ -90,9 +93,9 @@ def require(name: str, value: object, holds: bool, allowed: str) -> None:
 PAPER = TrainingSettings()
 FAST = TrainingSettings(
     recipe="fast",
-    epochs=10,
+    epochs=14,
     learning_rate=0.1,
-    label_smoothing=0.1,
+    muon=0.2,
     schedule="one-cycle",
     warm_up=0.25,
 )
