@@ -20,7 +20,7 @@ from gradveil.transforms import Policy, parse_policy
 
 MODELS = ("lenet-relu", "convnet-4")
 TRUTH = "trapezoid-101"
-RULES = ("trapezoid-21", "lobatto-9", "lobatto-7", "gauss-5", "gauss-4", "radau-4", "lobatto-5", "lobatto-4", "lobatto-3")
+RULES = ("trapezoid-21", "lobatto-9", "lobatto-7", "gauss-5", "gauss-4", "radau-4", "lobatto-5", "lobatto-4")
 POLICIES = 40
 IMAGES = 12
 BEST = 10
