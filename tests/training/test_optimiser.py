@@ -48,7 +48,7 @@ def test_the_classifier_and_all_vectors_are_left_to_sgd(name: str) -> None:
     images, labels = torch.rand(4, 1, 28, 28, generator=generator(0)), torch.arange(4)
     before = {key: parameter.detach().clone() for key, parameter in models_apart[0].named_parameters()}
     for model, optimiser in zip(models_apart, optimisers, strict=True):
-        nn.functional.cross_entropy(model.eval()(images), labels).backward()
+        nn.functional.cross_entropy(model.eval()(images), labels).backward()  # type: ignore[no-untyped-call]
         optimiser.step()
     matrices = [key for key, parameter in before.items() if parameter.dim() in (2, 4)]
     for key, parameter in models_apart[0].named_parameters():

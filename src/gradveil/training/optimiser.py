@@ -1,5 +1,6 @@
 """The optimisers: SGD with Nesterov momentum, and Muon for the weight matrices if the settings ask for it."""
 
+import math
 from typing import Any
 
 import torch
@@ -63,4 +64,5 @@ def orthogonalise(matrix: Tensor) -> Tensor:
     for _ in range(ROUNDS):
         square = found @ found.T
         found = first * found + (third * square + fifth * square @ square) @ found
-    return (found.T if tall else found) * max(1.0, matrix.shape[0] / matrix.shape[1]) ** 0.5
+    scale = math.sqrt(max(1.0, matrix.shape[0] / matrix.shape[1]))
+    return scale * (found.T if tall else found)
