@@ -58,7 +58,7 @@ class Muon(torch.optim.SGD):
 def orthogonalise(matrix: Tensor) -> Tensor:
     """Bring the singular values of a matrix near one, and make up for it if it is taller than wide."""
     tall = matrix.shape[0] > matrix.shape[1]
-    found = matrix.T if tall else matrix
+    found: Tensor = matrix.T if tall else matrix
     found = found / (found.norm() + TINY)
     first, third, fifth = QUINTIC
     for _ in range(ROUNDS):
