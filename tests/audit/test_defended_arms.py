@@ -13,12 +13,12 @@ from gradveil.attacks import Attack
 from gradveil.attacks.base import Progress
 from gradveil.audit import AuditReport, AuditSettings, run_audit
 from gradveil.audit.cells import AttackJob, build_defended
-from gradveil.audit.settings import BRIEF
 from gradveil.client import local_update
 from gradveil.data import DataSet
 from gradveil.defences import defend_release, expand_arms, parse_arm
 from gradveil.models import ModelSpec
 from gradveil.rng import generator, split
+from gradveil.training import BRIEF
 from gradveil.types import Batch, Reconstruction, Task, Update
 
 ARMS = (

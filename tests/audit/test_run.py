@@ -9,9 +9,9 @@ import torch
 
 from gradveil import data
 from gradveil.audit import AuditReport, AuditSettings, Row, run_audit
-from gradveil.audit.settings import BRIEF
 from gradveil.data import DataSet, ImageSet
 from gradveil.errors import SettingsError
+from gradveil.training import BRIEF
 
 SMALL = AuditSettings(
     arms=("none", "crop-flip", "policy:3-1-7,no-base"),

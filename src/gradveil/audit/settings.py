@@ -1,18 +1,17 @@
 """What an audit is asked to do."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal
 
 from gradveil.attacks import find_attack
 from gradveil.defences import parse_arm
 from gradveil.errors import SettingsError, UnknownNameError
 from gradveil.rng import derive
-from gradveil.training import FAST, TrainingSettings, parse_phase
+from gradveil.training import BRIEF, TrainingSettings, parse_phase
 
 Labels = Literal["known", "hidden"]
 DEFAULT_ARMS = ("none", "crop-flip", "policy:3-1-7", "policy:3-1-7+43-18-18")
-BRIEF = replace(FAST, epochs=3, learning_rate=0.03, muon=0.0, label_smoothing=0.1, threads=1)
 
 
 @dataclass(frozen=True)

@@ -13,13 +13,14 @@ from rich.table import Table
 
 from gradveil import data as data_sets
 from gradveil.audit import AuditReport, AuditSettings, Summary, headline, run_audit
-from gradveil.audit.settings import BRIEF, DEFAULT_ARMS
+from gradveil.audit.settings import DEFAULT_ARMS
 from gradveil.cli.options import AsJson, Device, Out, Overwrite, Quiet, Seed, make_console, print_json
 from gradveil.cli.policy_files import read_arm
 from gradveil.cli.progress import progress_bar
 from gradveil.defences import expand_arms
 from gradveil.reports.audit_page import draw_pictures, format_interval, render_audit_page, render_csv
 from gradveil.results import claimed_folder, find_device, record, to_json, write_file
+from gradveil.training import BRIEF
 
 DEFAULTS = AuditSettings()
 DataName = Annotated[str, typer.Option("--data", help="Data set; see `gradveil data list`.")]

@@ -29,7 +29,7 @@ from gradveil.search.evaluate import SCORES
 from gradveil.search.records import FILE, Records, read_records
 from gradveil.search.report import make_figures, make_policies
 from gradveil.search.run import Prepared, check_data, make_material, prepare, train_model, unscored
-from gradveil.search.settings import BRIEF, SAMPLE, SEMI_TRAINED
+from gradveil.search.settings import BRIEFLY_TRAINED, SAMPLE, SEMI_TRAINED
 from gradveil.search.status import make_status
 from gradveil.search.study import only_writer, open_records
 from gradveil.search.validate import plan_validation, validate
@@ -241,7 +241,7 @@ def check_images(settings: SearchSettings, data: DataSet, wanted: Wanted) -> Non
 
 def choose_training(data: str, epochs: int | None) -> TrainingSettings:
     """Take the papers' semi-trained model, or a brief training on the bundled sample."""
-    chosen = BRIEF if data == SAMPLE else SEMI_TRAINED
+    chosen = BRIEFLY_TRAINED if data == SAMPLE else SEMI_TRAINED
     return chosen if epochs is None else replace(chosen, epochs=epochs)
 
 

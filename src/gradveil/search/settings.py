@@ -10,7 +10,7 @@ from gradveil.scores import find_quadrature
 from gradveil.search.candidates import count_policies
 from gradveil.search.evaluate import EXACT, find_score
 from gradveil.search.threshold import Threshold
-from gradveil.training import FAST, PAPER, TrainingSettings
+from gradveil.training import BRIEF, PAPER, TrainingSettings
 from gradveil.transforms.policy import MAX_STEPS
 
 Strategy = Literal["racing", "random", "evolve"]
@@ -18,7 +18,7 @@ Selection = Literal["mean", "mean-variance"]
 SAMPLE = "fashion-mnist-sample"
 SEMI_TRAINED = replace(PAPER, epochs=50, fraction=0.1, test_every=10, threads=1)
 """As in Gao et al.: a tenth of the training images, 50 epochs."""
-BRIEF = replace(FAST, epochs=5, learning_rate=0.03, muon=0.0, label_smoothing=0.1, fraction=0.4, threads=1)
+BRIEFLY_TRAINED = replace(BRIEF, epochs=5, fraction=0.4)
 """For the bundled sample, a tenth of which is too little to learn anything from."""
 
 PUBLISHED = "trapezoid-21"
@@ -50,7 +50,7 @@ class SearchSettings:
     accuracy_sample: int | None = None
     quadrature: str | None = None
     error: float = 0.02
-    training: TrainingSettings | None = BRIEF
+    training: TrainingSettings | None = BRIEFLY_TRAINED
     weights: str | None = None
     device: str = "cpu"
     seed: int = 0

@@ -5,13 +5,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from gradveil.audit import AuditSettings, run_audit
-from gradveil.audit.settings import BRIEF
 from gradveil.data import DataSet
 from gradveil.metrics import Interval
 from gradveil.scores import simplify
 from gradveil.search.records import Line
 from gradveil.search.study import OnProgress, Study
-from gradveil.training import TrainingSettings
+from gradveil.training import BRIEF, TrainingSettings
 from gradveil.transforms import parse_policy
 
 ATTACK = "standard"

@@ -4,10 +4,11 @@ from gradveil.training.checkpoint import Checkpoint, Weights, load_checkpoint, s
 from gradveil.training.curves import Epoch, read_curves
 from gradveil.training.loop import TrainingProgress, TrainingResult, accuracy, train
 from gradveil.training.phases import Phase, parse_phase, phase_steps
-from gradveil.training.settings import FAST, PAPER, RECIPES, TrainingSettings
+from gradveil.training.settings import BRIEF, FAST, PAPER, RECIPES, TrainingSettings
 from gradveil.training.state import is_unfinished
 
 __all__ = [
+    "BRIEF",
     "FAST",
     "PAPER",
     "RECIPES",

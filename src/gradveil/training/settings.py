@@ -21,7 +21,7 @@ class TrainingSettings:
     in epochs; the last epoch is always tested.
     """
 
-    recipe: Literal["paper", "fast"] = "paper"
+    recipe: Literal["paper", "fast", "brief"] = "paper"
     epochs: int = 60
     batch_size: int = 128
     learning_rate: float = 0.1
@@ -46,7 +46,7 @@ class TrainingSettings:
         for name in ("momentum", "label_smoothing", "warm_up"):
             require(name, getattr(self, name), 0 <= getattr(self, name) < 1, "from 0 to below 1")
         require("fraction", self.fraction, 0 < self.fraction <= 1, "above 0 and at most 1")
-        require("recipe", self.recipe, self.recipe in ("paper", "fast"), "paper or fast")
+        require("recipe", self.recipe, self.recipe in ("paper", "fast", "brief"), "paper, fast or brief")
         require("schedule", self.schedule, self.schedule in ("steps", "one-cycle"), "steps or one-cycle")
 
     def to_record(self) -> dict[str, Any]:
@@ -98,5 +98,9 @@ FAST = TrainingSettings(
     muon=0.2,
     schedule="one-cycle",
     warm_up=0.25,
+)
+# A few gentle epochs, for audits and searches: it neither diverges nor dies on any of the small models.
+BRIEF = TrainingSettings(
+    recipe="brief", epochs=3, learning_rate=0.03, label_smoothing=0.1, schedule="one-cycle", warm_up=0.25, threads=1
 )
 RECIPES: dict[str, TrainingSettings] = {"paper": PAPER, "fast": FAST}
