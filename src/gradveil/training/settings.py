@@ -93,11 +93,12 @@ def require(name: str, value: object, holds: bool, allowed: str) -> None:
 PAPER = TrainingSettings()
 FAST = TrainingSettings(
     recipe="fast",
-    epochs=14,
-    learning_rate=0.1,
+    epochs=12,
+    batch_size=64,
     muon=0.2,
+    label_smoothing=0.1,
     schedule="one-cycle",
-    warm_up=0.25,
+    warm_up=0.1,
 )
 # A few gentle epochs, for audits and searches: it neither diverges nor dies on any of the small models.
 BRIEF = TrainingSettings(
