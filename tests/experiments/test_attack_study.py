@@ -1,12 +1,13 @@
 """The study of the attacks: cells, budget, journal, tables."""
 
 from pathlib import Path
+from statistics import mean
 
 import pytest
 
 from gradveil import data
 from gradveil.attacks import ATTACKS, Ensemble, GradientMatching
-from gradveil.experiments.attack_tables import make_lines, render_markdown
+from gradveil.experiments.attack_tables import make_lines, make_paths, render_markdown
 from gradveil.experiments.attacks import GREY, PARTS, Cell, Study, mean_runs, with_budget
 
 CELLS = [
@@ -56,3 +57,7 @@ def test_a_stopped_study_goes_on_and_tells_what_is_missing(tmp_path: Path) -> No
     assert all(row["status"] == "ok" for entry in both for row in entry["rows"])
     assert len(list((tmp_path / "pictures").glob("*.png"))) == 2
     assert "not run" not in render_markdown({"trial": make_lines(CELLS, both)})
+    paths = make_paths(CELLS[:1], both)[GREY, "lenet-relu", "init", "none"]["fast"]
+    rows = both[0]["rows"]
+    assert paths[-1] == pytest.approx((rows[0]["seconds"], mean(row["psnr_transformed"] for row in rows)), rel=1e-4)
+    assert paths[0][1] < paths[-1][1]

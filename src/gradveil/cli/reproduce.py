@@ -15,11 +15,12 @@ from gradveil.cli.progress import progress_bar
 from gradveil.cli.single_transforms import single_transforms
 from gradveil.errors import UnknownNameError
 from gradveil.experiments import defence_tables, score_tables
-from gradveil.experiments.attack_tables import make_lines, render_markdown
+from gradveil.experiments.attack_tables import make_lines, make_paths, render_markdown
 from gradveil.experiments.attacks import COLOUR, GREY, PARTS, Study
 from gradveil.experiments.defences import PARTS as DEFENCE_PARTS
 from gradveil.experiments.defences import DefenceStudy
 from gradveil.experiments.score_study import MODELS, POLICIES, ScoreStudy, study_policies
+from gradveil.reports.attack_pictures import draw_paths
 from gradveil.reports.pareto import draw_pareto
 from gradveil.results import record, to_json, write_file
 from gradveil.rng import generator
@@ -65,6 +66,9 @@ def attacks(
     entries = study.journal.read()
     lines = {name: make_lines(cells, entries) for name, cells in chosen.items()}
     write_file(out / "attacks.md", render_markdown(lines))
+    for (_, model, phase, _), paths in make_paths(chosen.get("speed", []), entries).items():
+        title = f"{model}, {phase}: {', '.join(paths)}"
+        write_file(out / f"speed-{model}-{phase}.png", draw_paths(paths, title))
     settings = {"parts": list(chosen), "colour": colour, "epochs": epochs, "seed": seed, "threads": 1}
     result = record("reproduce attacks", settings, {"cells": entries})
     write_file(out / "attacks.json", to_json(result))

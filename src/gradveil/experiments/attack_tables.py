@@ -3,12 +3,18 @@
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import mean
 from typing import Any
+
+import numpy as np
 
 from gradveil.experiments.attacks import Cell
 from gradveil.metrics import Interval, mean_interval
 
 Key = tuple[str, str, str, str, str, str]
+Place = tuple[str, str, str, str]
+MOMENTS = 17
+Path = list[tuple[float, float]]
 COLUMNS = (
     "data",
     "model",
@@ -81,6 +87,33 @@ def make_lines(cells: Sequence[Cell], entries: Sequence[Mapping[str, Any]]) -> l
         if entry["cell"] in wanted:
             rows[key_of(entry["cell"])] += entry["rows"]
     return [Line(key, tuple(rows[key]), count) for key, count in asked.items()]
+
+
+def make_paths(cells: Sequence[Cell], entries: Sequence[Mapping[str, Any]]) -> dict[Place, dict[str, Path]]:
+    """Average the PSNR on the way over images: for each model and phase, for each attack, seconds and dB.
+
+    Of an ensemble the way is that of the member that won, stretched over the time of all.
+    """
+    wanted = [cell.to_record() for cell in cells]
+    gathered: dict[tuple[Place, str], list[tuple[float, Path]]] = defaultdict(list)
+    for entry in entries:
+        cell = entry["cell"]
+        if cell in wanted and "paths" in entry:
+            place = cell["data"], cell["model"], cell["phase"], cell["arm"]
+            seconds = [row["seconds"] for row in entry["rows"]]
+            gathered[place, cell["attack"]] += zip(seconds, entry["paths"], strict=True)
+    found: dict[Place, dict[str, Path]] = defaultdict(dict)
+    shares = np.linspace(0, 1, MOMENTS)
+    for (place, attack), ways in gathered.items():
+        lasting = mean(seconds for seconds, _ in ways)
+        scores = np.mean([interpolate(way, shares) for _, way in ways], axis=0)
+        found[place][attack] = list(zip((lasting * shares).tolist(), scores.tolist(), strict=True))
+    return found
+
+
+def interpolate(way: Path, shares: np.ndarray) -> np.ndarray:
+    known, scores = np.array(way).T
+    return np.interp(shares, known, scores)
 
 
 def render_markdown(parts: Mapping[str, Sequence[Line]]) -> str:

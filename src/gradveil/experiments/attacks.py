@@ -14,10 +14,11 @@ from torch import Tensor
 from gradveil.attacks import Attack, Ensemble, GradientMatching, find_attack
 from gradveil.audit.cells import AttackJob, feed
 from gradveil.audit.floors import Floors, make_floors
-from gradveil.audit.rows import Row, Truth, score_cell
+from gradveil.audit.rows import Truth, score_cell
 from gradveil.data import DataSet
 from gradveil.defences import CropFlip, parse_arm
 from gradveil.journal import Journal
+from gradveil.metrics import psnr
 from gradveil.models import ModelSpec
 from gradveil.reports.pictures import draw_grid, to_png
 from gradveil.results import write_file
@@ -104,9 +105,10 @@ def policy_aware(model: str = "lenet-relu") -> Iterator[Cell]:
 def speed(count: int = 20) -> Iterator[Cell]:
     """The published attack and the two recipes on the same images."""
     for model in ("lenet-relu", "convnet-16"):
-        for images in groups(count):
-            for attack in ("fast", "strong", "adam-cosine"):
-                yield Cell("speed", GREY, model, "final", "none", attack, images)
+        for phase in ("init", "final"):
+            for images in groups(count):
+                for attack in ("fast", "strong", "adam-cosine"):
+                    yield Cell("speed", GREY, model, phase, "none", attack, images)
 
 
 PARTS: dict[str, Callable[[], Iterator[Cell]]] = {
@@ -115,6 +117,13 @@ PARTS: dict[str, Callable[[], Iterator[Cell]]] = {
     "published": published,
     "budget": equal_budget,
 }
+
+
+def follow(found: Reconstruction, truth: Truth) -> list[tuple[float, float]]:
+    """Give the PSNR of the pictures on the way and of the last, each with the share of the steps that it took."""
+    last = max(1, found.history[-1][0]) if found.history else 1
+    stages = [(step / last, picture) for step, picture in found.pictures if step < last] + [(1.0, found.images)]
+    return [(share, float(psnr(picture, truth.transformed))) for share, picture in stages]
 
 
 def with_budget(attack: Attack, evaluations: int | None) -> Attack:
@@ -159,12 +168,12 @@ class Study:
         done = [entry["cell"] for entry in self.journal.read()]
         todo = [cell for cell in cells if cell.to_record() not in done and cell.data in self.data]
         for place, cell in enumerate(todo):
-            rows = self.run_cell(cell, lambda at, total: progress(f"{cell.attack} on {cell.model}", at, total))  # noqa: B023
-            self.journal.append({"cell": cell.to_record(), "rows": [row.to_record() for row in rows]})
+            found = self.run_cell(cell, lambda at, total: progress(f"{cell.attack} on {cell.model}", at, total))  # noqa: B023
+            self.journal.append({"cell": cell.to_record(), **found})
             progress("cells", place + 1, len(todo))
 
-    def run_cell(self, cell: Cell, progress: Callable[[int, int], None]) -> list[Row]:
-        """Attack the images of one cell and score them."""
+    def run_cell(self, cell: Cell, progress: Callable[[int, int], None]) -> dict[str, Any]:
+        """Attack the images of one cell and score them: their rows, and the PSNR of T(x) on the way."""
         data, arm = self.data[cell.data], parse_arm(cell.arm)
         spec = ModelSpec(cell.model, data.shape, data.classes, data.mean, data.std)
         truths = [self.truth(cell, image) for image in cell.images]
@@ -190,7 +199,10 @@ class Study:
         seconds = (time.process_time() - started) / len(attacked)
         self.draw(cell, truths, [one.reconstruction for one in attacked])
         rows = score_cell(cell.arm, cell.phase, cell.attack, truths, attacked, self.floors_of(cell))
-        return [replace(row, seconds=seconds) for row in rows]
+        return {
+            "rows": [replace(row, seconds=seconds).to_record() for row in rows],
+            "paths": [follow(one.reconstruction, truth) for one, truth in zip(attacked, truths, strict=True)],
+        }
 
     def truth(self, cell: Cell, image: int) -> Truth:
         test = self.data[cell.data].test

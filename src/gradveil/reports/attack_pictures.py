@@ -42,6 +42,18 @@ def draw_losses(found: Mapping[str, Reconstruction], title: str) -> bytes:
     return render(figure)
 
 
+def draw_paths(paths: Mapping[str, Sequence[tuple[float, float]]], title: str) -> bytes:
+    """Draw the PSNR of several attacks over the seconds that they took; gives a PNG."""
+    figure, axes = make_figure(title)
+    for name, path in paths.items():
+        axes.plot(*zip(*path, strict=True), marker=".", label=name)
+    axes.legend(frameon=False, fontsize=7)
+    axes.set_xscale("symlog", linthresh=0.1)
+    axes.set_xlabel("core-seconds an image")
+    axes.set_ylabel("mean PSNR of T(x), dB")
+    return render(figure)
+
+
 def draw_similarities(result: Reconstruction, title: str) -> bytes:
     """Draw the cosine between gradients for the two shallowest and the two deepest weights; gives a PNG."""
     figure, axes = make_figure(title)
