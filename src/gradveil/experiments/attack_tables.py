@@ -103,17 +103,17 @@ def make_paths(cells: Sequence[Cell], entries: Sequence[Mapping[str, Any]]) -> d
             seconds = [row["seconds"] for row in entry["rows"]]
             gathered[place, cell["attack"]] += zip(seconds, entry["paths"], strict=True)
     found: dict[Place, dict[str, Path]] = defaultdict(dict)
-    shares = np.linspace(0, 1, MOMENTS)
+    shares = np.linspace(0, 1, MOMENTS).tolist()
     for (place, attack), ways in gathered.items():
         lasting = mean(seconds for seconds, _ in ways)
-        scores = np.mean([interpolate(way, shares) for _, way in ways], axis=0)
-        found[place][attack] = list(zip((lasting * shares).tolist(), scores.tolist(), strict=True))
+        scores = map(mean, zip(*(interpolate(way, shares) for _, way in ways), strict=True))
+        found[place][attack] = [(lasting * share, score) for share, score in zip(shares, scores, strict=True)]
     return found
 
 
-def interpolate(way: Path, shares: np.ndarray) -> np.ndarray:
+def interpolate(way: Path, shares: Sequence[float]) -> list[float]:
     known, scores = np.array(way).T
-    return np.interp(shares, known, scores)
+    return [float(score) for score in np.interp(shares, known, scores)]
 
 
 def render_markdown(parts: Mapping[str, Sequence[Line]]) -> str:
