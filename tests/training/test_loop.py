@@ -222,12 +222,12 @@ def interrupted(run: Callable[..., TrainingResult], step: int) -> None:
 
 
 @pytest.mark.parametrize("step", [1, 5, 7])
-@pytest.mark.parametrize("channels_last", [False, True])
+@pytest.mark.parametrize(("channels_last", "muon"), [(False, 0.0), (True, 0.0), (True, 0.2)])
 def test_resuming_gives_the_same_bits(
-    small: DataSet, tmp_path: Path, step: int, channels_last: bool, monkeypatch: pytest.MonkeyPatch
+    small: DataSet, tmp_path: Path, step: int, channels_last: bool, muon: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("gradveil.training.loop.SAVE_SECONDS", 0.0)
-    settings = replace(QUICK, channels_last=channels_last, fraction=0.5, batch_size=16)
+    settings = replace(QUICK, channels_last=channels_last, muon=muon, fraction=0.5, batch_size=16)
     phases = ("init", "step-3", "epoch-1", "step-6", "final")
 
     def run(

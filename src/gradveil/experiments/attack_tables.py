@@ -14,7 +14,7 @@ from gradveil.metrics import Interval, mean_interval
 Key = tuple[str, str, str, str, str, str]
 Place = tuple[str, str, str, str]
 MOMENTS = 17
-Path = list[tuple[float, float]]
+Way = list[tuple[float, float]]
 COLUMNS = (
     "data",
     "model",
@@ -89,20 +89,20 @@ def make_lines(cells: Sequence[Cell], entries: Sequence[Mapping[str, Any]]) -> l
     return [Line(key, tuple(rows[key]), count) for key, count in asked.items()]
 
 
-def make_paths(cells: Sequence[Cell], entries: Sequence[Mapping[str, Any]]) -> dict[Place, dict[str, Path]]:
+def make_paths(cells: Sequence[Cell], entries: Sequence[Mapping[str, Any]]) -> dict[Place, dict[str, Way]]:
     """Average the PSNR on the way over images: for each model and phase, for each attack, seconds and dB.
 
     Of an ensemble the way is that of the member that won, stretched over the time of all.
     """
     wanted = [cell.to_record() for cell in cells]
-    gathered: dict[tuple[Place, str], list[tuple[float, Path]]] = defaultdict(list)
+    gathered: dict[tuple[Place, str], list[tuple[float, Way]]] = defaultdict(list)
     for entry in entries:
         cell = entry["cell"]
         if cell in wanted and "paths" in entry:
             place = cell["data"], cell["model"], cell["phase"], cell["arm"]
             seconds = [row["seconds"] for row in entry["rows"]]
             gathered[place, cell["attack"]] += zip(seconds, entry["paths"], strict=True)
-    found: dict[Place, dict[str, Path]] = defaultdict(dict)
+    found: dict[Place, dict[str, Way]] = defaultdict(dict)
     shares = np.linspace(0, 1, MOMENTS).tolist()
     for (place, attack), ways in gathered.items():
         lasting = mean(seconds for seconds, _ in ways)
@@ -111,7 +111,7 @@ def make_paths(cells: Sequence[Cell], entries: Sequence[Mapping[str, Any]]) -> d
     return found
 
 
-def interpolate(way: Path, shares: Sequence[float]) -> list[float]:
+def interpolate(way: Way, shares: Sequence[float]) -> list[float]:
     known, scores = np.array(way).T
     return [float(score) for score in np.interp(shares, known, scores)]
 

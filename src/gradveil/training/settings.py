@@ -100,7 +100,7 @@ FAST = TrainingSettings(
     schedule="one-cycle",
     warm_up=0.1,
 )
-# A few gentle epochs, for audits and searches: it neither diverges nor dies on any of the small models.
+# A few gentle epochs, for audits and searches.
 BRIEF = TrainingSettings(
     recipe="brief", epochs=3, learning_rate=0.03, label_smoothing=0.1, schedule="one-cycle", warm_up=0.25, threads=1
 )
