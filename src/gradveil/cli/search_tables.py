@@ -20,7 +20,7 @@ def print_summary(console: Console, result: dict[str, Any], folder: Path) -> Non
     console.print(
         f"{counts['drawn']} drawn, {counts['different']} different functions; {counts['with_accuracy']} have S_acc, "
         f"{counts['unfit']} unfit, {counts['rejected']} rejected on rough scores, "
-        f"{counts['kept'] + counts['beaten']} scored exactly; {result['processor_seconds']:.0f} s of processor time",
+        f"{counts['kept'] + counts['beaten']} scored in full; {result['processor_seconds']:.0f} s of processor time",
         highlight=False,
     )
     if settings["strategy"] != "random":

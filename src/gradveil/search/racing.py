@@ -3,7 +3,7 @@
 Decisions are taken after complete rounds. After each, the least promising candidates are rejected, as many as together
 hold at most a fixed share of one of the best on average (`beliefs`). Over all rounds and the last comparison the
 expected share of the best `keep` that is lost is at most `error`, if the model of `beliefs` holds. Those that remain
-are scored exactly, S_acc is taken only of those that lead, and what qualifies is ranked as in Algorithm 1.
+are scored in full, S_acc is taken only of those that lead, and what qualifies is ranked as in Algorithm 1.
 """
 
 import math
