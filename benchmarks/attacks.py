@@ -27,6 +27,7 @@ from gradveil import data
 from gradveil.attacks import GradientMatching, find_attack
 from gradveil.client import local_update
 from gradveil.data import DataSet
+from gradveil.experiments.attack_tables import find_entry
 from gradveil.experiments.attacks import GREY, Cell, Study, groups
 from gradveil.metrics import psnr
 from gradveil.models import ModelSpec
@@ -186,9 +187,7 @@ def publish(phases: Sequence[str]) -> None:
         study.run(wanted[phase], lambda what, done, total: print(f"\r{what}: {done} of {total}   ", end="", flush=True))
     entries = study.journal.read()
     rows = {
-        phase: [
-            row for cell in cells for entry in entries if entry["cell"] == cell.to_record() for row in entry["rows"]
-        ]
+        phase: [row for cell in cells if (entry := find_entry(cell, entries)) is not None for row in entry["rows"]]
         for phase, cells in wanted.items()
     }
     runs = [{"model": MODEL, "phase": phase, "rows": found} for phase, found in rows.items() if found]

@@ -8,7 +8,17 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from gradveil.attacks import ATTACKS, GradientMatching, Preflight, labels_agree, linear_layers, preflight, read_inputs
+from gradveil.attacks import (
+    ATTACKS,
+    Ensemble,
+    GradientMatching,
+    Preflight,
+    labels_agree,
+    linear_layers,
+    preflight,
+    read_inputs,
+    with_steps,
+)
 from gradveil.attacks.distances import DISTANCES, lay_flat, levelling, similarities, sizes_of
 from gradveil.attacks.labels import whole_counts
 from gradveil.attacks.matching import best_restart, observe
@@ -302,3 +312,12 @@ def test_preflight_names_dropout_and_batch_statistics() -> None:
         loud = preflight(mlp_task(model.train()), batch, local_update(model, F.cross_entropy, batch))
     assert any("dropout" in notice for notice in loud.notices)
     assert any("batch normalisation" in notice for notice in loud.notices)
+
+
+def test_steps_reach_every_member_that_takes_any() -> None:
+    shortened = with_steps(ATTACKS["standard"], 7)
+    assert isinstance(shortened, Ensemble)
+    steps = {name: member.steps for name, member in shortened.members.items() if isinstance(member, GradientMatching)}
+    assert set(shortened.members) - set(steps) == {"analytic"}
+    assert set(steps.values()) == {7}
+    assert with_steps(ATTACKS["standard"], None) is ATTACKS["standard"]

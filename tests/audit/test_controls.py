@@ -6,11 +6,10 @@ import pytest
 import torch
 
 from gradveil import data
-from gradveil.attacks import find_attack
+from gradveil.attacks import find_attack, with_steps
 from gradveil.audit.cells import AttackJob
 from gradveil.audit.floors import make_floors
 from gradveil.audit.rows import Row, Truth, score_cell
-from gradveil.audit.run import with_steps
 from gradveil.audit.summary import summarise_cell
 from gradveil.defences import Arm, Defence
 from gradveil.models import ModelSpec

@@ -1,5 +1,6 @@
 """The study of the attacks: cells, budget, journal, tables."""
 
+from dataclasses import replace
 from pathlib import Path
 from statistics import mean
 
@@ -57,6 +58,10 @@ def test_a_stopped_study_goes_on_and_tells_what_is_missing(tmp_path: Path) -> No
     assert all(row["status"] == "ok" for entry in both for row in entry["rows"])
     assert len(list((tmp_path / "pictures").glob("*.png"))) == 2
     assert "not run" not in render_markdown({"trial": make_lines(CELLS, both)})
+    elsewhere = [replace(cell, part="another") for cell in CELLS]
+    study.run(elsewhere, silent)
+    assert study.journal.read() == both, "another part that asks the same gets what is there"
+    assert "not run" not in render_markdown({"another": make_lines(elsewhere, both)})
     paths = make_paths(CELLS[:1], both)[GREY, "lenet-relu", "init", "none"]["fast"]
     rows = both[0]["rows"]
     assert paths[-1] == pytest.approx((rows[0]["seconds"], mean(row["psnr_transformed"] for row in rows)), rel=1e-4)

@@ -8,7 +8,7 @@ from gradveil.attacks.judging import labels_agree, matching_loss
 from gradveil.attacks.labels import find_labels, restore_counts, restore_labels
 from gradveil.attacks.matching import GradientMatching
 from gradveil.attacks.preflight import Preflight, preflight
-from gradveil.attacks.recipes import ATTACKS, STANDARD_VERSION, find_attack
+from gradveil.attacks.recipes import ATTACKS, STANDARD_VERSION, find_attack, with_steps
 
 __all__ = [
     "ATTACKS",
@@ -29,4 +29,5 @@ __all__ = [
     "read_inputs",
     "restore_counts",
     "restore_labels",
+    "with_steps",
 ]

@@ -91,3 +91,12 @@ def find_attack(name: str) -> Attack:
     if name not in ATTACKS:
         raise UnknownNameError("attack", name, ATTACKS)
     return ATTACKS[name]
+
+
+def with_steps(attack: Attack, steps: int | None) -> Attack:
+    """Give an attack, or every member of an ensemble, this many steps instead of its own; some take none."""
+    if steps is None:
+        return attack
+    if isinstance(attack, Ensemble):
+        return Ensemble({name: with_steps(member, steps) for name, member in attack.members.items()})
+    return replace(attack, steps=steps) if isinstance(attack, GradientMatching) else attack

@@ -2,13 +2,13 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from gradveil.attacks import Attack, GradientMatching, find_attack
+from gradveil.attacks import find_attack, with_steps
 from gradveil.audit.arms import ArmNotes, describe_arm
 from gradveil.audit.cells import Attacked, AttackJob, TrainJob, build_defended, feed
 from gradveil.audit.floors import Floors, choose_public, make_floors
@@ -232,10 +232,6 @@ class AuditRun:
             self.progress(stage, math.fsum(shares) / jobs)
 
         return note
-
-
-def with_steps(attack: Attack, steps: int | None) -> Attack:
-    return replace(attack, steps=steps) if steps is not None and isinstance(attack, GradientMatching) else attack
 
 
 def grouped(truths: Sequence[Truth], size: int) -> list[Sequence[Truth]]:

@@ -1,6 +1,6 @@
 """`gradveil attack`: attack single images and watch it happen."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,7 +9,7 @@ import typer
 from rich.table import Table
 
 from gradveil import data as data_sets
-from gradveil.attacks import Attack, GradientMatching, find_attack
+from gradveil.attacks import Analytic, Attack, find_attack, with_steps
 from gradveil.audit.cells import Attacked, AttackJob, build_defended, feed
 from gradveil.audit.floors import make_floors
 from gradveil.audit.rows import Row, Truth, score_cell
@@ -41,7 +41,7 @@ CheckpointFile = Annotated[
 ArmName = Annotated[str, typer.Option("--defence", help="An arm: none, crop-flip, policy:X or policy:X,no-base.")]
 Knows = Annotated[bool, typer.Option("--knows-defence", help="Tell the attacker what the defence is, not its draws.")]
 HideLabels = Annotated[bool, typer.Option("--hide-labels", help="Let the attacker find the labels.")]
-Steps = Annotated[int | None, typer.Option("--steps", help="Steps of the attack instead of its own number.")]
+Steps = Annotated[int | None, typer.Option("--steps", help="Steps of the attack, or each member, instead of its own.")]
 Threads = Annotated[int, typer.Option("--threads", help="Threads of torch; one is fastest for small models.")]
 
 
@@ -92,7 +92,7 @@ def attack_images(
     if threads < 1:
         raise SettingsError(f"{threads} threads: give 1 or more")
     torch.set_num_threads(threads)
-    chosen, place = with_steps(find_attack(attack), steps), str(find_device(device))
+    chosen, place = with_given_steps(find_attack(attack), steps), str(find_device(device))
     arm = parse_arm(read_arm(defence))
     with claimed_folder(out, "attack", overwrite) as folder:
         with progress_bar(console) as progress:
@@ -127,12 +127,10 @@ def attack_images(
             console.print(f"{folder / file}", highlight=False, soft_wrap=True)
 
 
-def with_steps(attack: Attack, steps: int | None) -> Attack:
-    if steps is None:
-        return attack
-    if not isinstance(attack, GradientMatching):
-        raise SettingsError("--steps is for attacks that take steps: this one does not, or its members differ")
-    return replace(attack, steps=steps)
+def with_given_steps(attack: Attack, steps: int | None) -> Attack:
+    if steps is not None and isinstance(attack, Analytic):
+        raise SettingsError("--steps is for attacks that take steps: this one does not")
+    return with_steps(attack, steps)
 
 
 def choose_weights(

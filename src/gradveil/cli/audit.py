@@ -45,7 +45,7 @@ Labels = Annotated[str, typer.Option("--labels", help="known: the attacker is to
 KnowsDefence = Annotated[
     bool, typer.Option("--knows-defence", help="Tell the attacker the arm's defences, though never their draws.")
 ]
-Steps = Annotated[int | None, typer.Option("--steps", help="Steps of the attack instead of its own number.")]
+Steps = Annotated[int | None, typer.Option("--steps", help="Steps of the attack, or each member, instead of its own.")]
 Epochs = Annotated[int, typer.Option("--epochs", help="Epochs of the training before the later phases.")]
 Participants = Annotated[
     int, typer.Option("--participants", help="Attack the mean of so many clients' updates, as secure aggregation does.")

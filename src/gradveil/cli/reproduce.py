@@ -81,6 +81,9 @@ DefenceParts = Annotated[
     list[str] | None, typer.Option("--part", help=f"One of {', '.join(DEFENCE_PARTS)}; all unless given.")
 ]
 AttackName = Annotated[str, typer.Option("--attack", help="The attack that every defence is held against.")]
+Steps = Annotated[
+    int | None, typer.Option("--steps", min=1, help="Steps of the attack, or of each member, instead of its own.")
+]
 Workers = Annotated[int, typer.Option("--workers", help="Processes to use; the figures do not depend on it.")]
 
 
@@ -89,6 +92,7 @@ def defences(
     part: DefenceParts = None,
     colour: Colour = None,
     attack: AttackName = "standard",
+    steps: Steps = None,
     epochs: Epochs = FAST.epochs,
     table: TableOnly = False,
     workers: Workers = 1,
@@ -108,7 +112,7 @@ def defences(
         names = {GREY: "fashion-mnist-sample", **({COLOUR: colour} if colour else {})}
         loaded = {} if table else {key: data_sets.load(name, None, progress) for key, name in names.items()}
         training = replace(FAST, epochs=epochs, threads=1)
-        study = DefenceStudy(out, loaded, attack, training=training, workers=workers)
+        study = DefenceStudy(out, loaded, attack, steps, training=training, workers=workers)
         for trials in chosen.values():
             study.run(trials, progress)
     written = write_defences(out, study, list(chosen))

@@ -84,7 +84,7 @@ ValidationImages = Annotated[int, typer.Option("--validate-images", help="Images
 ValidationAttack = Annotated[str, typer.Option("--validate-attack", help="The attack that they are held against.")]
 ValidationSteps = Annotated[
     int | None,
-    typer.Option("--validate-steps", help="Steps of that attack instead of its own, if it is a single one."),
+    typer.Option("--validate-steps", help="Steps of that attack, or of each member, instead of its own."),
 ]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on with the search in the folder, with the same options.")]
 StatusFolder = Annotated[

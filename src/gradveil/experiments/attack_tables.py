@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gradveil.experiments.attacks import Cell
+from gradveil.experiments.attacks import Cell, measured
 from gradveil.metrics import Interval, mean_interval
 
 Key = tuple[str, str, str, str, str, str]
@@ -72,21 +72,22 @@ def write(figure: Interval | None, signed: bool = False, digits: int = 1) -> str
     return mean if figure.high is None else f"{mean} ± {figure.high - figure.mean:.{digits}f}"
 
 
-def key_of(cell: Mapping[str, Any]) -> Key:
-    return cell["part"], cell["data"], cell["model"], cell["phase"], cell["arm"], cell["attack"]
-
-
 def make_lines(cells: Sequence[Cell], entries: Sequence[Mapping[str, Any]]) -> list[Line]:
     """Gather the rows of the journal under the cells that were asked for, in their order."""
     asked: dict[Key, int] = defaultdict(int)
-    for cell in cells:
-        asked[key_of(cell.to_record())] += len(cell.images)
-    wanted = [cell.to_record() for cell in cells]
     rows: dict[Key, list[Mapping[str, Any]]] = defaultdict(list)
-    for entry in entries:
-        if entry["cell"] in wanted:
-            rows[key_of(entry["cell"])] += entry["rows"]
+    for cell in cells:
+        key = cell.part, cell.data, cell.model, cell.phase, cell.arm, cell.attack
+        asked[key] += len(cell.images)
+        found = find_entry(cell, entries)
+        rows[key] += [] if found is None else found["rows"]
     return [Line(key, tuple(rows[key]), count) for key, count in asked.items()]
+
+
+def find_entry(cell: Cell, entries: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+    """Find what was measured for a cell, whichever part it was measured for."""
+    wanted = measured(cell.to_record())
+    return next((entry for entry in entries if measured(entry["cell"]) == wanted), None)
 
 
 def make_paths(cells: Sequence[Cell], entries: Sequence[Mapping[str, Any]]) -> dict[Place, dict[str, Way]]:
@@ -94,14 +95,13 @@ def make_paths(cells: Sequence[Cell], entries: Sequence[Mapping[str, Any]]) -> d
 
     Of an ensemble the way is that of the member that won, stretched over the time of all.
     """
-    wanted = [cell.to_record() for cell in cells]
     gathered: dict[tuple[Place, str], list[tuple[float, Way]]] = defaultdict(list)
-    for entry in entries:
-        cell = entry["cell"]
-        if cell in wanted and "paths" in entry:
-            place = cell["data"], cell["model"], cell["phase"], cell["arm"]
+    for cell in cells:
+        entry = find_entry(cell, entries)
+        if entry is not None and "paths" in entry:
+            place = cell.data, cell.model, cell.phase, cell.arm
             seconds = [row["seconds"] for row in entry["rows"]]
-            gathered[place, cell["attack"]] += zip(seconds, entry["paths"], strict=True)
+            gathered[place, cell.attack] += zip(seconds, entry["paths"], strict=True)
     found: dict[Place, dict[str, Way]] = defaultdict(dict)
     shares = np.linspace(0, 1, MOMENTS).tolist()
     for (place, attack), ways in gathered.items():
