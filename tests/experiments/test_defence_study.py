@@ -10,7 +10,7 @@ import torch
 from gradveil import data
 from gradveil.data import DataSet
 from gradveil.defences import parse_arm
-from gradveil.experiments.defence_tables import make_lines, make_points, render_markdown
+from gradveil.experiments.defence_tables import Line, make_lines, make_points, render_markdown
 from gradveil.experiments.defences import GREY, PARTS, DefenceStudy, Trial
 from gradveil.reports.pareto import Point, draw_pareto, pareto_front
 from gradveil.training import FAST
@@ -72,8 +72,11 @@ def test_other_settings_are_another_study(study: DefenceStudy) -> None:
 
 
 def test_seeds_are_pooled_and_random_policies_averaged(study: DefenceStudy) -> None:
-    plain, private, random = make_lines(study.entries())
-    assert (plain.arm, plain.seeds, plain.images) == ("crop-flip", 2, 2)
+    plain, private, random = make_lines(TRIALS, study.entries())
+    assert isinstance(plain, Line)
+    assert isinstance(private, Line)
+    assert isinstance(random, Line)
+    assert (plain.arm, plain.trials, plain.images) == ("crop-flip", 2, 2)
     assert private.epsilon is not None
     assert plain.epsilon is None
     figure = random.advantages["final"]
@@ -83,10 +86,14 @@ def test_seeds_are_pooled_and_random_policies_averaged(study: DefenceStudy) -> N
 
 
 def test_the_table_has_a_line_for_each_arm(study: DefenceStudy) -> None:
-    lines = make_lines(study.entries())
+    more = [*TRIALS, replace(TRIALS[0], seed=2), replace(TRIALS[0], arm="sign")]
+    lines = make_lines(more, study.entries())
     text = render_markdown({"trial": lines}, study.describe())
     assert len(re.findall(r"^\| `", text, re.MULTILINE)) == len(lines)
     assert "| 1.0× |" in text
+    assert "| `crop-flip` | 2 of 3 |" in text
+    assert "| `sign` | 0 of 1 | not run |" in text
+    assert "with 1 steps" in text
     picture = draw_pareto({phase: make_points(lines, phase) for phase in ("init", "final")}, "trial")
     assert picture.startswith(b"\x89PNG")
 

@@ -1,5 +1,6 @@
 """`gradveil reproduce`: make the tables of the documentation again."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -18,7 +19,7 @@ from gradveil.experiments import defence_tables, score_tables
 from gradveil.experiments.attack_tables import make_lines, make_paths, render_markdown
 from gradveil.experiments.attacks import COLOUR, GREY, PARTS, Study
 from gradveil.experiments.defences import PARTS as DEFENCE_PARTS
-from gradveil.experiments.defences import DefenceStudy
+from gradveil.experiments.defences import DefenceStudy, Trial
 from gradveil.experiments.score_study import MODELS, POLICIES, ScoreStudy, study_policies
 from gradveil.reports.attack_pictures import draw_paths
 from gradveil.reports.pareto import draw_pareto
@@ -115,25 +116,22 @@ def defences(
         study = DefenceStudy(out, loaded, attack, steps, training=training, workers=workers)
         for trials in chosen.values():
             study.run(trials, progress)
-    written = write_defences(out, study, list(chosen))
+    written = write_defences(out, study, chosen)
     if as_json:
         print_json(written)
     console.print(f"{out / 'defences.md'}", highlight=False, soft_wrap=True)
 
 
-def write_defences(out: Path, study: DefenceStudy, parts: list[str]) -> dict[str, Any]:
+def write_defences(out: Path, study: DefenceStudy, parts: Mapping[str, Sequence[Trial]]) -> dict[str, Any]:
     """Write the table, a picture for each part that has results, and the record of all trials."""
     entries = [entry for entry in study.entries() if entry["trial"]["part"] in parts]
-    lines = {
-        part: defence_tables.make_lines([entry for entry in entries if entry["trial"]["part"] == part])
-        for part in parts
-    }
+    lines = {part: defence_tables.make_lines(trials, entries) for part, trials in parts.items()}
     write_file(out / "defences.md", defence_tables.render_markdown(lines, study.describe()))
     for part, found in lines.items():
-        if found:
-            panels = {phase: defence_tables.make_points(found, phase) for phase in defence_tables.PHASES}
+        panels = {phase: defence_tables.make_points(found, phase) for phase in defence_tables.PHASES}
+        if any(panels.values()):
             write_file(out / f"{part}.png", draw_pareto(panels, f"{part}: accuracy against leak, {study.attack}"))
-    written = record("reproduce defences", {"parts": parts, **study.describe()}, {"trials": entries})
+    written = record("reproduce defences", {"parts": list(parts), **study.describe()}, {"trials": entries})
     write_file(out / "defences.json", to_json(written))
     return written
 

@@ -1,5 +1,6 @@
 """The table of privacy and accuracy, and the points of its picture, from the journal."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 from gradveil.audit import Row
 from gradveil.audit.summary import Summary, summarise_cell
 from gradveil.experiments.attack_tables import write
+from gradveil.experiments.defences import Trial
 from gradveil.metrics import Interval, mean_interval
 from gradveil.reports.pareto import Point
 
@@ -14,7 +16,7 @@ PHASES = ("init", "final")
 RANDOM = "random-policy"
 COLUMNS = (
     "arm",
-    "seeds",
+    "trials",
     "test accuracy, %",
     "advantage at init, dB",
     "worst",
@@ -28,13 +30,14 @@ COLUMNS = (
 
 @dataclass(frozen=True, eq=False)
 class Line:
-    """One arm over its seeds, or the random policies together."""
+    """One arm over its seeds, or the random policies together; `asked` is how many trials it was to have."""
 
     arm: str
+    asked: int
+    trials: int
     accuracy: Interval
     advantages: Mapping[str, Interval | None]
     worst: Mapping[str, float | None]
-    seeds: int
     images: int
     failed: int
     seconds: float
@@ -48,7 +51,7 @@ class Line:
             figures += [write(self.advantages[phase], signed=True), "–" if worst is None else f"{worst:+.1f}"]
         return [
             f"`{self.arm}`",
-            f"{self.seeds}",
+            f"{self.trials}" if self.trials == self.asked else f"{self.trials} of {self.asked}",
             percent(self.accuracy),
             *figures,
             f"{self.images}" + (f", {self.failed} failed" if self.failed else ""),
@@ -57,21 +60,38 @@ class Line:
         ]
 
 
+@dataclass(frozen=True)
+class Missing:
+    """An arm of which nothing was run."""
+
+    arm: str
+    asked: int
+
+    def texts(self, plain_seconds: float | None) -> list[str]:  # noqa: ARG002
+        return [f"`{self.arm}`", f"0 of {self.asked}", "not run", *[""] * (len(COLUMNS) - 3)]
+
+
 def percent(figure: Interval) -> str:
     """Write the mean accuracy with the standard deviation over trials; one alone has none."""
     return f"{100 * figure.mean:.1f}" + ("" if figure.std is None else f" ± {100 * figure.std:.1f}")
 
 
-def make_lines(entries: Sequence[Mapping[str, Any]]) -> list[Line]:
-    """Gather the trials of one part under their arms, in the order in which they stand."""
-    arms: dict[str, list[Mapping[str, Any]]] = {}
+def make_lines(trials: Sequence[Trial], entries: Sequence[Mapping[str, Any]]) -> list[Line | Missing]:
+    """Gather what was run under the arms that were asked for, in their order."""
+    asked = Counter(name_of(trial.arm) for trial in trials)
+    wanted = [trial.to_record() for trial in trials]
+    run: dict[str, list[Mapping[str, Any]]] = {arm: [] for arm in asked}
     for entry in entries:
-        name = entry["trial"]["arm"]
-        arms.setdefault(RANDOM if name.startswith(RANDOM) else name, []).append(entry)
-    return [make_line(arm, trials) for arm, trials in arms.items()]
+        if entry["trial"] in wanted:
+            run[name_of(entry["trial"]["arm"])].append(entry)
+    return [make_line(arm, asked[arm], found) if found else Missing(arm, asked[arm]) for arm, found in run.items()]
 
 
-def make_line(arm: str, trials: Sequence[Mapping[str, Any]]) -> Line:
+def name_of(arm: str) -> str:
+    return RANDOM if arm.startswith(RANDOM) else arm
+
+
+def make_line(arm: str, asked: int, trials: Sequence[Mapping[str, Any]]) -> Line:
     """Pool the images of an arm's seeds; of random policies, average the policies' means."""
     summaries = {phase: summarise_phase(arm, phase, trials) for phase in PHASES}
     advantages = {phase: summary.advantage for phase, summary in summaries.items()}
@@ -80,10 +100,11 @@ def make_line(arm: str, trials: Sequence[Mapping[str, Any]]) -> Line:
     guarantee = trials[0]["notes"]["training"]
     return Line(
         arm,
+        asked,
+        len(trials),
         mean_interval([trial["test_accuracy"] for trial in trials]),
         advantages,
         {phase: summary.worst_advantage for phase, summary in summaries.items()},
-        len({trial["trial"]["seed"] for trial in trials}),
         summaries["final"].images,
         sum(summary.failed for summary in summaries.values()),
         sum(trial["training_seconds"] for trial in trials) / len(trials),
@@ -102,25 +123,26 @@ def mean_of_means(phase: str, trials: Sequence[Mapping[str, Any]]) -> Interval |
     return mean_interval(means) if means else None
 
 
-def make_points(lines: Sequence[Line], phase: str) -> list[Point]:
+def make_points(lines: Sequence[Line | Missing], phase: str) -> list[Point]:
     """Place every arm whose attack gave a result."""
-    found = [(line, line.advantages[phase]) for line in lines]
+    found = [(line, line.advantages[phase]) for line in lines if isinstance(line, Line)]
     return [Point(line.arm, figure.mean, line.accuracy.mean) for line, figure in found if figure is not None]
 
 
-def render_markdown(parts: Mapping[str, Sequence[Line]], study: Mapping[str, Any]) -> str:
+def render_markdown(parts: Mapping[str, Sequence[Line | Missing]], study: Mapping[str, Any]) -> str:
     """Write one table for each part."""
+    steps = "" if study["steps"] is None else f" with {study['steps']} steps for each of its members"
     text = [
         "# Privacy and accuracy under every defence",
         "",
-        f"Attack: {study['attack']}, told the defence. Advantage over chance: the larger of that for T(x) and for "
-        "aligned x, mean ± half the 95% interval over images (over policies for random-policy), and that of the worst "
-        "image. Accuracy: mean ± standard deviation over seeds (over policies for random-policy). Training time: in "
-        "times that of crop-flip.",
+        f"Attack: {study['attack']}{steps}, told the defence. A trial is one seed, of random-policy one policy. "
+        "Advantage over chance: the larger of that for T(x) and for aligned x, mean ± half the 95% interval over "
+        "images (over policies for random-policy), and that of the worst image. Accuracy: mean ± standard deviation "
+        "over trials. Training time: in times that of crop-flip.",
         "",
     ]
     for part, lines in parts.items():
-        plain = next((line.seconds for line in lines if line.arm == "crop-flip"), None)
+        plain = next((line.seconds for line in lines if isinstance(line, Line) and line.arm == "crop-flip"), None)
         text += [f"## {part}", "", "| " + " | ".join(COLUMNS) + " |", "|" + "---|" * len(COLUMNS)]
         text += ["| " + " | ".join(line.texts(plain)) + " |" for line in lines]
         text.append("")

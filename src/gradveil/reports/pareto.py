@@ -8,6 +8,8 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
+MARKERS = "os^D"
+
 
 @dataclass(frozen=True)
 class Point:
@@ -32,30 +34,58 @@ def pareto_front(points: Sequence[Point]) -> list[Point]:
 
 
 def draw_pareto(panels: Mapping[str, Sequence[Point]], title: str) -> bytes:
-    """Draw one panel for each phase; gives a PNG."""
-    figure = Figure(figsize=(6.5 * len(panels), 5.5), dpi=120, layout="constrained")
+    """Draw one panel for each phase, each defence in its own colour with its strengths joined; gives a PNG."""
+    figure = Figure(figsize=(6.5 * len(panels) + 1.5, 5.5), dpi=120, layout="constrained")
     FigureCanvasAgg(figure)
-    for axes, (phase, points) in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels.items(), strict=True):
-        draw_panel(axes, points)
+    names = dict.fromkeys(split_name(point.name)[0] for points in panels.values() for point in points)
+    looks = {name: (f"C{place % 10}", MARKERS[place // 10 % len(MARKERS)]) for place, name in enumerate(names)}
+    panel = figure.subplots(1, len(panels), squeeze=False)[0]
+    for axes, (phase, points) in zip(panel, panels.items(), strict=True):
+        draw_panel(axes, points, looks)
         axes.set_title(phase, fontsize=10)
+    handles = {str(line.get_label()): line for axes in panel for line in axes.get_lines() if line.get_label()[0] != "_"}
+    figure.legend(handles.values(), handles.keys(), loc="outside right center", frameon=False, fontsize=8)
     figure.suptitle(title, fontsize=10)
     target = io.BytesIO()
     figure.savefig(target, format="png")
     return target.getvalue()
 
 
-def draw_panel(axes: Axes, points: Sequence[Point]) -> None:
-    """Draw the points, name them, and join those of the front."""
+def draw_panel(axes: Axes, points: Sequence[Point], looks: Mapping[str, tuple[str, str]]) -> None:
+    """Draw the points with their strengths, join those of one defence, and mark the front."""
     front = pareto_front(points)
-    axes.scatter([point.advantage for point in points], [100 * point.accuracy for point in points], s=18, color="C0")
-    axes.plot([p.advantage for p in front], [100 * p.accuracy for p in front], ".-", color="C3", label="Pareto front")
+    for name, (colour, marker) in looks.items():
+        own = [(point.advantage, 100 * point.accuracy) for point in points if split_name(point.name)[0] == name]
+        if own:
+            axes.plot(*zip(*own, strict=True), marker + "-", color=colour, label=name, linewidth=0.6, markersize=4.5)
+    axes.plot(
+        *zip(*((point.advantage, 100 * point.accuracy) for point in front), strict=True),
+        "o--",
+        color="black",
+        label="Pareto front",
+        linewidth=1,
+        markersize=9,
+        markerfacecolor="none",
+    )
     for point in points:
-        place = (point.advantage, 100 * point.accuracy)
+        name, strength = split_name(point.name)
         weight = "bold" if point in front else "normal"
-        axes.annotate(point.name, place, (4, 3), textcoords="offset points", fontsize=6, weight=weight)
+        place = (point.advantage, 100 * point.accuracy)
+        axes.annotate(
+            strength, place, (4, 3), textcoords="offset points", fontsize=6, weight=weight, color=looks[name][0]
+        )
     axes.axvline(0, color="grey", linewidth=0.8)
-    axes.set_xlabel("advantage over chance, dB (less is more private)")
+    axes.set_xlabel("the attack's advantage over chance, dB")
     axes.set_ylabel("test accuracy, %")
     axes.grid(alpha=0.3)
-    axes.legend(frameon=False, fontsize=8)
     axes.spines[["top", "right"]].set_visible(False)
+
+
+def split_name(name: str) -> tuple[str, str]:
+    """Split an arm into its defence and the strength.
+
+    >>> split_name("dpsgd:noise=1.1:clip=1")
+    ('dpsgd', 'noise=1.1:clip=1')
+    """
+    defence, _, strength = name.partition(":")
+    return defence, strength
