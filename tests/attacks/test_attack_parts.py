@@ -15,6 +15,7 @@ from gradveil.attacks import (
     Preflight,
     labels_agree,
     linear_layers,
+    matching_loss,
     preflight,
     read_inputs,
     with_steps,
@@ -27,6 +28,7 @@ from gradveil.attacks.optimisers import Adam, LimitedMemory, Nesterov, Optimiser
 from gradveil.attacks.priors import disagreement, known_statistics, statistics_gap, total_variation, variation_slope
 from gradveil.attacks.search import enlarge, shrink
 from gradveil.client import local_update
+from gradveil.defences import defend_update, parse_arm
 from gradveil.errors import SettingsError, UnknownNameError
 from gradveil.models import build
 from gradveil.models.frozen import freeze_batch_norm
@@ -131,6 +133,20 @@ def test_one_by_one_or_side_by_side_is_the_same(name: str) -> None:
     alone = torch.cat([seen.candidate(*pair) for pair in zip(images[:, None], labels[:, None], strict=True)])
     torch.testing.assert_close(together, seen.released, rtol=1e-3, atol=1e-5)
     torch.testing.assert_close(alone, seen.released, rtol=1e-3, atol=1e-5)
+
+
+@pytest.mark.parametrize("defence", ["prune:95", "topk:5", "soteria:40"])
+def test_entries_known_to_be_zeroed_are_not_compared(defence: str) -> None:
+    model = build("lenet-relu", (1, 12, 12), 4, (0.5,), (0.5,), generator(0)).eval()
+    batch = Batch(torch.rand(1, 1, 12, 12, generator=generator(1)), torch.tensor([2]))
+    task = Task(model, F.cross_entropy, (1, 12, 12), 4, (0.5,), (0.5,))
+    update = defend_update(parse_arm(f"{defence},no-base").defences, model, task.loss, batch, generator(2))
+    told = replace(task, known_defences=(defence,))
+    assert matching_loss(task, update, batch.images, batch.labels) > 1e-3
+    assert matching_loss(told, update, batch.images, batch.labels) == pytest.approx(0, abs=1e-5)
+    seen = observe(told, [update] * 3, torch.arange(3), None).keep(torch.tensor([0, 2]))
+    candidate = seen.candidate(batch.images.expand(2, 1, -1, -1, -1), batch.labels.expand(2, 1))
+    torch.testing.assert_close(candidate, seen.released, rtol=1e-3, atol=1e-5)
 
 
 def test_levelling_gives_every_parameter_the_same_say() -> None:

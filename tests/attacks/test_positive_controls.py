@@ -14,6 +14,7 @@ from gradveil import data
 from gradveil.attacks import ATTACKS, GradientMatching, find_labels, restore_counts
 from gradveil.client import local_update
 from gradveil.data import DataSet
+from gradveil.defences import defend_update, parse_arm
 from gradveil.metrics import assign, choose_floor, make_guesses, mean_interval, psnr
 from gradveil.models import build
 from gradveil.rng import generator
@@ -145,3 +146,16 @@ def test_batches_of_eight_give_images_away() -> None:
     low = mean_interval(gained).low
     assert low is not None
     assert low > 1
+
+
+def test_who_knows_of_pruning_looks_at_what_is_left() -> None:
+    images = range(4)
+    arm, task = parse_arm("prune:95,no-base"), make_task("lenet-relu")
+    updates = [defend_update(arm.defences, task.model, task.loss, take([image]), generator(0)) for image in images]
+    told = replace(task, known_defences=tuple(map(str, arm.defences)))
+    gains = []
+    for knowledge in (task, told):
+        found = attack_each(recipe("fast"), knowledge, updates)
+        gains.append(advantages(torch.cat([one.images for one in found]), take(images)))
+    assert mean_interval(gains[1]).mean > 6
+    assert min(after - before for before, after in zip(*gains, strict=True)) > 3

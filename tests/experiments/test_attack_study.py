@@ -7,7 +7,7 @@ from statistics import mean
 import pytest
 
 from gradveil import data
-from gradveil.attacks import ATTACKS, Ensemble, GradientMatching
+from gradveil.attacks import ATTACKS, Analytic, Ensemble, GradientMatching
 from gradveil.experiments.attack_tables import make_lines, make_paths, render_markdown
 from gradveil.experiments.attacks import GREY, PARTS, Cell, Study, mean_runs, with_budget
 
@@ -39,9 +39,10 @@ def test_a_budget_counts_gradients() -> None:
     assert isinstance(slow, GradientMatching)
     assert slow.steps == 20
     assert with_budget(ATTACKS["fast"], None) is ATTACKS["fast"]
-    parts = with_budget(Ensemble({"a": GradientMatching(), "b": GradientMatching()}), 100)
+    blind = GradientMatching(knows_policy=True)
+    parts = with_budget(Ensemble({"a": GradientMatching(), "b": GradientMatching(), "c": Analytic(), "d": blind}), 100)
     assert isinstance(parts, Ensemble)
-    assert [member.steps for member in parts.members.values() if isinstance(member, GradientMatching)] == [50, 50]
+    assert [member.steps for member in parts.members.values() if isinstance(member, GradientMatching)] == [50] * 3
 
 
 def test_a_stopped_study_goes_on_and_tells_what_is_missing(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from torch import Tensor
 from gradveil.attacks.base import Attack, Progress
 from gradveil.attacks.distances import DISTANCES, lay_flat, sizes_of
 from gradveil.attacks.labels import find_labels
-from gradveil.attacks.observation import Observation, View, known_policies
+from gradveil.attacks.observation import Observation, View, known_policies, shown_entries
 from gradveil.attacks.optimisers import OPTIMISERS
 from gradveil.attacks.priors import Statistics, known_statistics
 from gradveil.attacks.search import Search
@@ -243,7 +243,8 @@ def observe(task: Task, updates: Sequence[Update], targets: Tensor, view: View |
     released = {name: torch.stack([updates[i].tensors[name] for i in targets]) for name in updates[0].tensors}
     sizes = sizes_of(released)
     model = fold_batch_norm(task.model).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-    return Observation(model, task.loss, lay_flat(released, sizes), sizes, updates[0].local_steps, view)
+    flat = lay_flat(released, sizes)
+    return Observation(model, task.loss, flat, sizes, updates[0].local_steps, view, shown=shown_entries(task, flat))
 
 
 def check_updates(updates: Sequence[Update]) -> None:

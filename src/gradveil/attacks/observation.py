@@ -12,6 +12,7 @@ from gradveil.transforms import PolicyDraws, PolicySet, parse_policy
 from gradveil.types import LocalSteps, Loss, Task
 
 POLICY = "policy:"
+ZEROING = ("prune:", "topk:", "soteria:")
 ALONE = 2
 """Up to this many runs take their gradients one by one: measured on three models, `vmap` pays from three runs on."""
 
@@ -42,11 +43,17 @@ def known_policies(task: Task) -> PolicySet | None:
     return None
 
 
+def shown_entries(task: Task, released: Tensor) -> Tensor | None:
+    """Tell which entries of a released update still say something, if the attacker knows that others were zeroed."""
+    zeroed = any(defence.startswith(ZEROING) for defence in task.known_defences)
+    return released != 0 if zeroed else None
+
+
 @dataclass(frozen=True, eq=False)
 class Observation:
     """T released updates of the same kind, side by side, laid flat; `view` is None if images are fed as they are.
 
-    `factors`, T×P, are there once the parameters have been levelled.
+    `factors`, T×P, are there once the parameters have been levelled; `shown`, T×P, if only some entries are compared.
     The model is this observation's own: its parameters serve as the points to differentiate at.
     """
 
@@ -57,6 +64,7 @@ class Observation:
     local: LocalSteps | None = None
     view: View | None = None
     factors: Tensor | None = None
+    shown: Tensor | None = None
 
     @cached_property
     def parameters(self) -> list[Tensor]:
@@ -75,8 +83,10 @@ class Observation:
         """
         fed = self.feed(pixels)
         if self.local is None and len(fed) <= ALONE:
-            return torch.stack([self.gradient(*pair) for pair in zip(fed, labels, strict=True)])
-        return lay_flat(updates_apart(self.model, self.loss, fed, labels, self.local), self.sizes)
+            found = torch.stack([self.gradient(*pair) for pair in zip(fed, labels, strict=True)])
+        else:
+            found = lay_flat(updates_apart(self.model, self.loss, fed, labels, self.local), self.sizes)
+        return found if self.shown is None else found * self.shown
 
     def gradient(self, images: Tensor, labels: Tensor) -> Tensor:
         """Take the gradient of one run's images without the detour over `vmap`."""
@@ -103,4 +113,5 @@ class Observation:
         """Go on with the runs at `rows` only."""
         view = None if self.view is None else self.view.keep(rows)
         factors = None if self.factors is None else self.factors[rows]
-        return replace(self, released=self.released[rows], view=view, factors=factors)
+        shown = None if self.shown is None else self.shown[rows]
+        return replace(self, released=self.released[rows], view=view, factors=factors, shown=shown)

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gradveil.attacks import find_attack, with_steps
+from gradveil.attacks import STANDARD_VERSION, find_attack, with_steps
 from gradveil.audit.arms import ArmNotes, describe_arm
 from gradveil.audit.cells import Attacked, AttackJob, TrainJob, build_defended, feed
 from gradveil.audit.floors import Floors, choose_public, make_floors
@@ -69,6 +69,7 @@ class AuditReport:
             "random_policies": [entry.to_record() for entry in self.pooled],
             "model_parameters": self.parameters,
             "notices": list(self.notices),
+            "standard_version": STANDARD_VERSION,
             "attacker_needs": {name: list(needs) for name, needs in self.needs.items()},
             "rows": [row.to_record() for row in self.rows],
         }

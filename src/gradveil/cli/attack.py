@@ -9,7 +9,7 @@ import typer
 from rich.table import Table
 
 from gradveil import data as data_sets
-from gradveil.attacks import Analytic, Attack, find_attack, with_steps
+from gradveil.attacks import STANDARD_VERSION, Analytic, Attack, find_attack, with_steps
 from gradveil.audit.cells import Attacked, AttackJob, build_defended, feed
 from gradveil.audit.floors import make_floors
 from gradveil.audit.rows import Row, Truth, score_cell
@@ -116,7 +116,11 @@ def attack_images(
             "seed": seed,
             "device": place,
         }
-        figures = {"attacker_needs": list(chosen.needs), "rows": [row.to_record() for row in rows]}
+        figures = {
+            "standard_version": STANDARD_VERSION,
+            "attacker_needs": list(chosen.needs),
+            "rows": [row.to_record() for row in rows],
+        }
         result = record("attack", settings, figures)
         write_results(folder, scene, attack, attacked, result)
     if as_json:

@@ -125,11 +125,17 @@ def follow(found: Reconstruction, truth: Truth) -> list[tuple[float, float]]:
 
 
 def with_budget(attack: Attack, evaluations: int | None) -> Attack:
-    """Shorten or lengthen an attack so that it computes about `evaluations` gradients for one image."""
+    """Shorten or lengthen an attack so that it computes about `evaluations` gradients for one image.
+
+    The members of an ensemble share them, but for those that take none and those that need a policy to look through.
+    """
     if evaluations is None:
         return attack
     if isinstance(attack, Ensemble):
-        share = max(1, evaluations // len(attack.members))
+        sharing = sum(
+            isinstance(member, GradientMatching) and not member.knows_policy for member in attack.members.values()
+        )
+        share = max(1, evaluations // max(1, sharing))
         return Ensemble({name: with_budget(member, share) for name, member in attack.members.items()})
     if isinstance(attack, GradientMatching):
         lasting = evaluations / (attack.iterations * mean_runs(attack))

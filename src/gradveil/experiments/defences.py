@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from gradveil.attacks import STANDARD_VERSION
 from gradveil.audit import AuditSettings, run_audit
 from gradveil.data import DataSet
 from gradveil.journal import Journal
@@ -105,7 +106,12 @@ class DefenceStudy:
         return [entry for entry in self.journal.read() if entry["study"] == self.describe()]
 
     def describe(self) -> dict[str, Any]:
-        return {"attack": self.attack, "steps": self.steps, "training": self.training.to_record()}
+        return {
+            "attack": self.attack,
+            "standard_version": STANDARD_VERSION,
+            "steps": self.steps,
+            "training": self.training.to_record(),
+        }
 
     def run_trial(self, trial: Trial, progress: Callable[[str, int], None]) -> dict[str, Any]:
         """Train and attack one arm; the attacker is told the defence, though never what was drawn."""
