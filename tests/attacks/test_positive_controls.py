@@ -148,9 +148,10 @@ def test_batches_of_eight_give_images_away() -> None:
     assert low > 1
 
 
-def test_who_knows_of_pruning_looks_at_what_is_left() -> None:
+@pytest.mark.parametrize("defence", ["prune:95", "sign"])
+def test_who_knows_how_updates_are_released_sees_through_it(defence: str) -> None:
     images = range(4)
-    arm, task = parse_arm("prune:95,no-base"), make_task("lenet-relu")
+    arm, task = parse_arm(f"{defence},no-base"), make_task("lenet-relu")
     updates = [defend_update(arm.defences, task.model, task.loss, take([image]), generator(0)) for image in images]
     told = replace(task, known_defences=tuple(map(str, arm.defences)))
     gains = []

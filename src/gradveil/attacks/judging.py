@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from gradveil.attacks.distances import Gradients, cosine, lay_flat, sizes_of
-from gradveil.attacks.observation import shown_entries
+from gradveil.attacks.release import known_release
 from gradveil.client import local_update
 from gradveil.types import Batch, Reconstruction, Task, Update
 
@@ -15,14 +15,13 @@ from gradveil.types import Batch, Reconstruction, Task, Update
 def matching_loss(task: Task, update: Update, fed: Tensor, labels: Tensor) -> float:
     """Measure 1 − cosine between the released update and that of the images `fed`, B×C×H×W, to the model.
 
-    Entries that are known to have been zeroed do not count.
+    If the attacker knows how updates are released, ours is first brought to that.
     """
     again = local_update(task.model, task.loss, Batch(fed, labels), update.local_steps)
     released, ours = (add_target(one.tensors) for one in (update, again))
     sizes = sizes_of(released)
     candidate, seen = lay_flat(ours, sizes), lay_flat(released, sizes)
-    shown = shown_entries(task, seen)
-    distance, _ = cosine(candidate if shown is None else candidate * shown, seen, sizes)
+    distance, _ = cosine(known_release(task, seen)(candidate, sizes, softness=0), seen, sizes)
     return float(distance)
 
 

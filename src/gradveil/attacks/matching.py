@@ -11,9 +11,10 @@ from torch import Tensor
 from gradveil.attacks.base import Attack, Progress
 from gradveil.attacks.distances import DISTANCES, lay_flat, sizes_of
 from gradveil.attacks.labels import find_labels
-from gradveil.attacks.observation import Observation, View, known_policies, shown_entries
+from gradveil.attacks.observation import Observation, View, known_policies
 from gradveil.attacks.optimisers import OPTIMISERS
 from gradveil.attacks.priors import Statistics, known_statistics
+from gradveil.attacks.release import known_release
 from gradveil.attacks.search import Search
 from gradveil.attacks.starts import KNOWING, STARTS, knowledge
 from gradveil.errors import KnowledgeError, SettingsError, UnknownNameError
@@ -244,7 +245,7 @@ def observe(task: Task, updates: Sequence[Update], targets: Tensor, view: View |
     sizes = sizes_of(released)
     model = fold_batch_norm(task.model).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     flat = lay_flat(released, sizes)
-    return Observation(model, task.loss, flat, sizes, updates[0].local_steps, view, shown=shown_entries(task, flat))
+    return Observation(model, task.loss, flat, sizes, updates[0].local_steps, view, release=known_release(task, flat))
 
 
 def check_updates(updates: Sequence[Update]) -> None:

@@ -1,18 +1,18 @@
 """What a search tries to match: a released update, the weights it was computed with, and how images were fed."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import torch
 from torch import Tensor, nn
 
 from gradveil.attacks.distances import Distance, Sizes, lay_flat, levelling
+from gradveil.attacks.release import Release
 from gradveil.client import updates_apart
 from gradveil.transforms import PolicyDraws, PolicySet, parse_policy
 from gradveil.types import LocalSteps, Loss, Task
 
 POLICY = "policy:"
-ZEROING = ("prune:", "topk:", "soteria:")
 ALONE = 2
 """Up to this many runs take their gradients one by one: measured on three models, `vmap` pays from three runs on."""
 
@@ -43,17 +43,11 @@ def known_policies(task: Task) -> PolicySet | None:
     return None
 
 
-def shown_entries(task: Task, released: Tensor) -> Tensor | None:
-    """Tell which entries of a released update still say something, if the attacker knows that others were zeroed."""
-    zeroed = any(defence.startswith(ZEROING) for defence in task.known_defences)
-    return released != 0 if zeroed else None
-
-
 @dataclass(frozen=True, eq=False)
 class Observation:
     """T released updates of the same kind, side by side, laid flat; `view` is None if images are fed as they are.
 
-    `factors`, T×P, are there once the parameters have been levelled; `shown`, T×P, if only some entries are compared.
+    `factors`, T×P, are there once the parameters have been levelled; `release` is how updates are known to be released.
     The model is this observation's own: its parameters serve as the points to differentiate at.
     """
 
@@ -64,7 +58,7 @@ class Observation:
     local: LocalSteps | None = None
     view: View | None = None
     factors: Tensor | None = None
-    shown: Tensor | None = None
+    release: Release = field(default_factory=Release)
 
     @cached_property
     def parameters(self) -> list[Tensor]:
@@ -86,7 +80,7 @@ class Observation:
             found = torch.stack([self.gradient(*pair) for pair in zip(fed, labels, strict=True)])
         else:
             found = lay_flat(updates_apart(self.model, self.loss, fed, labels, self.local), self.sizes)
-        return found if self.shown is None else found * self.shown
+        return self.release(found, self.sizes)
 
     def gradient(self, images: Tensor, labels: Tensor) -> Tensor:
         """Take the gradient of one run's images without the detour over `vmap`."""
@@ -113,5 +107,5 @@ class Observation:
         """Go on with the runs at `rows` only."""
         view = None if self.view is None else self.view.keep(rows)
         factors = None if self.factors is None else self.factors[rows]
-        shown = None if self.shown is None else self.shown[rows]
-        return replace(self, released=self.released[rows], view=view, factors=factors, shown=shown)
+        release = self.release.keep(rows)
+        return replace(self, released=self.released[rows], view=view, factors=factors, release=release)
