@@ -27,8 +27,9 @@ from gradveil import data
 from gradveil.attacks import GradientMatching, find_attack
 from gradveil.client import local_update
 from gradveil.data import DataSet
+from gradveil.experiments.attack_cells import GREY, Cell, groups
 from gradveil.experiments.attack_tables import find_entry
-from gradveil.experiments.attacks import GREY, Cell, Study, groups
+from gradveil.experiments.attacks import Study
 from gradveil.metrics import psnr
 from gradveil.models import ModelSpec
 from gradveil.results import to_json, write_file

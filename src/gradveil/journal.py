@@ -1,6 +1,7 @@
 """A journal of finished work: one JSON line each, appended and synced, so that a killed run goes on where it was."""
 
 import contextlib
+import fcntl
 import json
 import os
 from collections.abc import Mapping
@@ -38,6 +39,8 @@ class Journal:
         line = json.dumps(entry, ensure_ascii=False, allow_nan=False).encode() + b"\n"
         try:
             with self.path.open("a+b", buffering=0) as stream:
+                # Two processes may share the work. A search holds a lock of the other kind on this file, all the time.
+                fcntl.lockf(stream, fcntl.LOCK_EX)
                 end = whole_lines(stream)
                 stream.truncate(end)
                 write_all(stream, line, end)

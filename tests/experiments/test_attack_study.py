@@ -8,8 +8,10 @@ import pytest
 
 from gradveil import data
 from gradveil.attacks import ATTACKS, Analytic, Ensemble, GradientMatching
+from gradveil.experiments.attack_cells import GREY, PARTS, Cell
+from gradveil.experiments.attack_sheets import draw_sheets
 from gradveil.experiments.attack_tables import make_lines, make_paths, render_markdown
-from gradveil.experiments.attacks import GREY, PARTS, Cell, Study, mean_runs, with_budget
+from gradveil.experiments.attacks import Study, mean_runs, with_budget
 
 CELLS = [
     Cell("trial", GREY, "lenet-relu", "init", "none", "fast", (0, 1), 3),
@@ -57,7 +59,10 @@ def test_a_stopped_study_goes_on_and_tells_what_is_missing(tmp_path: Path) -> No
     assert both[:1] == first
     assert [entry["cell"]["attack"] for entry in both] == ["fast", "policy-aware"]
     assert all(row["status"] == "ok" for entry in both for row in entry["rows"])
-    assert len(list((tmp_path / "pictures").glob("*.png"))) == 2
+    assert [name for name, _ in draw_sheets(tmp_path, CELLS)] == [
+        "sample_lenet-relu_init_none.png",
+        "sample_lenet-relu_init_policy-3-1-7-no-base.png",
+    ]
     assert "not run" not in render_markdown({"trial": make_lines(CELLS, both)})
     elsewhere = [replace(cell, part="another") for cell in CELLS]
     study.run(elsewhere, silent)

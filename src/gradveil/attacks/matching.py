@@ -62,7 +62,7 @@ class GradientMatching(Attack):
     signed: bool = True
     box: bool = True
     total_variation: float = 1e-4
-    together: int = 8
+    together: int = 16
     last_variation: float | None = None
     energy: float = 0.0
     consistency: float = 0.0

@@ -16,8 +16,10 @@ from gradveil.cli.progress import progress_bar
 from gradveil.cli.single_transforms import single_transforms
 from gradveil.errors import UnknownNameError
 from gradveil.experiments import defence_tables, score_tables
+from gradveil.experiments.attack_cells import COLOUR, GREY, PARTS
+from gradveil.experiments.attack_sheets import draw_sheets
 from gradveil.experiments.attack_tables import make_lines, make_paths, render_markdown
-from gradveil.experiments.attacks import COLOUR, GREY, PARTS, Study
+from gradveil.experiments.attacks import Study
 from gradveil.experiments.defences import PARTS as DEFENCE_PARTS
 from gradveil.experiments.defences import DefenceStudy, Trial
 from gradveil.experiments.score_study import MODELS, POLICIES, ScoreStudy, study_policies
@@ -35,12 +37,16 @@ Colour = Annotated[
     str | None, typer.Option("--colour", help="Colour images, e.g. cifar100; without them their cells are not run.")
 ]
 Epochs = Annotated[int, typer.Option("--epochs", help="Epochs of training of the models that are attacked.")]
+OnlyModels = Annotated[
+    list[str] | None, typer.Option("--model", help="Run on this model only, also several times; all unless given.")
+]
 TableOnly = Annotated[bool, typer.Option("--table", help="Run nothing: write the table of what is there.")]
 
 
 @app.command("attacks")
 def attacks(
     part: Parts = None,
+    model: OnlyModels = None,
     colour: Colour = None,
     epochs: Epochs = FAST.epochs,
     table: TableOnly = False,
@@ -54,6 +60,10 @@ def attacks(
         if name not in PARTS:
             raise UnknownNameError("part", name, PARTS)
     chosen = {name: list(PARTS[name]()) for name in part or PARTS}
+    known = sorted({cell.model for cells in chosen.values() for cell in cells})
+    for name in model or []:
+        if name not in known:
+            raise UnknownNameError("model", name, known)
     console = make_console(quiet, as_json)
     out.mkdir(parents=True, exist_ok=True)
     torch.set_num_threads(1)
@@ -63,13 +73,16 @@ def attacks(
         study = Study(out, loaded, seed, epochs)
         if not table:
             for cells in chosen.values():
-                study.run(cells, progress)
+                study.run([cell for cell in cells if model is None or cell.model in model], progress)
     entries = study.journal.read()
     lines = {name: make_lines(cells, entries) for name, cells in chosen.items()}
     write_file(out / "attacks.md", render_markdown(lines))
-    for (_, model, phase, _), paths in make_paths(chosen.get("speed", []), entries).items():
-        title = f"{model}, {phase}: {', '.join(paths)}"
-        write_file(out / f"speed-{model}-{phase}.png", draw_paths(paths, title))
+    for (kind, name, phase, _), paths in make_paths(chosen.get("speed", []), entries).items():
+        title = f"{kind}, {name}, {phase}: {', '.join(paths)}"
+        write_file(out / f"speed-{kind}-{name}-{phase}.png", draw_paths(paths, title))
+    for name, cells in chosen.items():
+        for file, sheet in draw_sheets(out, cells):
+            write_file(out / f"{name}-{file}", sheet)
     settings = {"parts": list(chosen), "colour": colour, "epochs": epochs, "seed": seed, "threads": 1}
     result = record("reproduce attacks", settings, {"cells": entries})
     write_file(out / "attacks.json", to_json(result))

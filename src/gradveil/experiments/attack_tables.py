@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gradveil.experiments.attacks import Cell, measured
+from gradveil.experiments.attack_cells import Cell, measured
 from gradveil.metrics import Interval, mean_interval
 
 Key = tuple[str, str, str, str, str, str]
@@ -99,9 +99,8 @@ def make_paths(cells: Sequence[Cell], entries: Sequence[Mapping[str, Any]]) -> d
     for cell in cells:
         entry = find_entry(cell, entries)
         if entry is not None and "paths" in entry:
-            place = cell.data, cell.model, cell.phase, cell.arm
             seconds = [row["seconds"] for row in entry["rows"]]
-            gathered[place, cell.attack] += zip(seconds, entry["paths"], strict=True)
+            gathered[cell.place, cell.attack] += zip(seconds, entry["paths"], strict=True)
     found: dict[Place, dict[str, Way]] = defaultdict(dict)
     shares = np.linspace(0, 1, MOMENTS).tolist()
     for (place, attack), ways in gathered.items():

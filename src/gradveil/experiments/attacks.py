@@ -1,15 +1,14 @@
-"""How strong the attacks are: which cells are run, and how one cell is run."""
+"""How strong the attacks are: how one cell is run."""
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from gradveil.attacks import Attack, Ensemble, GradientMatching, find_attack
 from gradveil.audit.cells import AttackJob, feed
@@ -17,104 +16,20 @@ from gradveil.audit.floors import Floors, make_floors
 from gradveil.audit.rows import Truth, score_cell
 from gradveil.data import DataSet
 from gradveil.defences import CropFlip, parse_arm
+from gradveil.experiments.attack_cells import COLOUR, GREY, PHASES, Cell, measured
+from gradveil.experiments.attack_sheets import keep_pictures
 from gradveil.journal import Journal
 from gradveil.metrics import psnr
 from gradveil.models import ModelSpec
-from gradveil.reports.pictures import draw_grid, to_png
-from gradveil.results import write_file
 from gradveil.rng import generator
-from gradveil.training import FAST, load_checkpoint, train
+from gradveil.training import FAST, accuracy, load_checkpoint, train
 from gradveil.training.checkpoint import Weights
 from gradveil.types import Batch, Reconstruction, to_pixels
 
 Progress = Callable[[str, int, int], None]
-GREY, COLOUR = "sample", "colour"
-EARLY = "step-10"
-PHASES = ("init", EARLY, "final")
-PUBLISHED = ("lbfgs-l2", "adam-cosine", "lbfgs-cosine", "adam-l1", "adam-l2", "sgd-cosine")
-BEST = ("fast", "strong", "adam-cosine")
-REST = ("adam-l1", "adam-l2", "sgd-cosine", "dlg", "multi-scale", "class-mean", "noise", "bn-prior", "standard")
-POLICIES = ("3-1-7", "43-18-18", "3-1-7+43-18-18")
 FLOOR_IMAGES = 2000
 PUBLIC_IMAGES = 500
-GROUP = 4
-
-
-@dataclass(frozen=True)
-class Cell:
-    """A few images, attacked in one way.
-
-    `evaluations`, if given, is how many gradients the attack may compute for one image.
-    """
-
-    part: str
-    data: str
-    model: str
-    phase: str
-    arm: str
-    attack: str
-    images: tuple[int, ...]
-    evaluations: int | None = None
-
-    def to_record(self) -> dict[str, Any]:
-        return {**asdict(self), "images": list(self.images)}
-
-
-def measured(cell: Mapping[str, Any]) -> dict[str, Any]:
-    """Say what the record of a cell asks to measure: two parts that ask the same share the answer."""
-    return {name: value for name, value in cell.items() if name != "part"}
-
-
-def groups(count: int) -> list[tuple[int, ...]]:
-    return [tuple(range(first, min(first + GROUP, count))) for first in range(0, count, GROUP)]
-
-
-def published() -> Iterator[Cell]:
-    """The six attacks at their published settings; `lbfgs-cosine`, by far the slowest, on one image and last."""
-    for attack in sorted(PUBLISHED, key="lbfgs-cosine".__eq__):
-        for phase in ("init", "final"):
-            images = (0,) if attack == "lbfgs-cosine" else (0, 1, 2, 3)
-            yield Cell("published", GREY, "convnet-16", phase, "none", attack, images)
-
-
-def equal_budget(evaluations: int = 400) -> Iterator[Cell]:
-    """All attacks with the same number of gradients; the best three get more images."""
-    for data in (GREY, COLOUR):
-        for model in ("lenet", "convnet-16", "resnet20-1"):
-            for phase in PHASES:
-                for attack in (*BEST, *REST):
-                    for images in groups(12 if attack in BEST else GROUP):
-                        yield Cell("budget", data, model, phase, "none", attack, images, evaluations)
-
-
-def policy_aware(model: str = "lenet-relu") -> Iterator[Cell]:
-    """Someone who knows the policies beside someone who does not.
-
-    `policy-aware` starts from the mean of the class, so `class-mean` is its control: the same start without the policy.
-    All have the same number of steps, yet `policy-aware` takes the first of them once for each possible draw.
-    """
-    for images in groups(12):
-        for phase in ("init", "final"):
-            for policy in POLICIES:
-                for attack in ("fast", "class-mean", "policy-aware"):
-                    yield Cell("policy", GREY, model, phase, f"policy:{policy},no-base", attack, images, 400)
-
-
-def speed(count: int = 20) -> Iterator[Cell]:
-    """The published attack and the two recipes on the same images."""
-    for model in ("lenet-relu", "convnet-16"):
-        for phase in ("init", "final"):
-            for images in groups(count):
-                for attack in ("fast", "strong", "adam-cosine"):
-                    yield Cell("speed", GREY, model, phase, "none", attack, images)
-
-
-PARTS: dict[str, Callable[[], Iterator[Cell]]] = {
-    "speed": speed,
-    "policy": policy_aware,
-    "published": published,
-    "budget": equal_budget,
-}
+TESTED_IMAGES = 1000
 
 
 def follow(found: Reconstruction, truth: Truth) -> list[tuple[float, float]]:
@@ -161,11 +76,12 @@ class Study:
     data: dict[str, DataSet]
     seed: int = 0
     epochs: int = FAST.epochs
-    fraction: dict[str, float] = field(default_factory=lambda: {GREY: 1.0, COLOUR: 0.2})
+    fraction: dict[str, float] = field(default_factory=lambda: {GREY: 1.0, COLOUR: 0.1})
 
     def __post_init__(self) -> None:
         self.journal = Journal(self.folder / "journal.jsonl")
         self.floors: dict[tuple[str, str], Floors] = {}
+        self.accuracies: dict[tuple[str, str, str], float] = {}
 
     def run(self, cells: Sequence[Cell], progress: Progress) -> None:
         """Run the cells that the journal does not have."""
@@ -201,9 +117,10 @@ class Study:
         attacked = job.run(progress)
         # Time of the processor, not of the clock: other work on the machine must not change the table.
         seconds = (time.process_time() - started) / len(attacked)
-        self.draw(cell, truths, [one.reconstruction for one in attacked])
+        keep_pictures(self.folder, cell, truths, [one.reconstruction for one in attacked])
         rows = score_cell(cell.arm, cell.phase, cell.attack, truths, attacked, self.floors_of(cell))
         return {
+            "test_accuracy": self.accuracy_of(cell, spec),
             "rows": [replace(row, seconds=seconds).to_record() for row in rows],
             "paths": [follow(one.reconstruction, truth) for one, truth in zip(attacked, truths, strict=True)],
         }
@@ -222,28 +139,27 @@ class Study:
             self.floors[key] = made[arm.name]
         return self.floors[key]
 
+    def accuracy_of(self, cell: Cell, spec: ModelSpec) -> float:
+        """Measure, once, what the attacked weights have learnt."""
+        key = cell.data, cell.model, cell.phase
+        if key not in self.accuracies:
+            model = spec.build(generator(self.seed, "model"))
+            model.load_state_dict(self.weights(cell, spec))
+            test = self.data[cell.data].test
+            self.accuracies[key] = accuracy(model.eval(), test.take(torch.arange(min(TESTED_IMAGES, len(test)))))
+        return self.accuracies[key]
+
     def weights(self, cell: Cell, spec: ModelSpec) -> Weights:
         """Load the weights of a phase; train the model first if they are not there."""
         place = self.folder / "models" / f"{cell.data}-{cell.model}"
         if cell.phase == "init":
             return spec.build(generator(self.seed, "model")).state_dict()
         if not (place / "final.safetensors").exists():
-            settings = replace(FAST, epochs=self.epochs, fraction=self.fraction[cell.data], threads=1)
+            settings = replace(
+                FAST, epochs=self.epochs, fraction=self.fraction[cell.data], threads=1, test_every=self.epochs
+            )
             model = spec.build(generator(self.seed, "model"))
             place.mkdir(parents=True, exist_ok=True)
             data = self.data[cell.data]
             train(model, data, settings, defences=[CropFlip()], seed=self.seed, phases=PHASES, folder=place, spec=spec)
         return load_checkpoint(place / f"{cell.phase}.safetensors").weights
-
-    def draw(self, cell: Cell, truths: Sequence[Truth], found: Sequence[Reconstruction]) -> None:
-        """Keep the pictures of a cell."""
-        rows: list[tuple[str, list[Tensor | None]]] = [
-            ("original", [truth.original[0] for truth in truths]),
-            ("fed", [truth.transformed[0] for truth in truths]),
-            ("rebuilt", [one.images[0] if one.status == "ok" else None for one in found]),
-        ]
-        budget = "own" if cell.evaluations is None else str(cell.evaluations)
-        names = (cell.data, cell.model, cell.phase, cell.arm, cell.attack, budget, f"{cell.images[0]:03d}")
-        place = self.folder / "pictures"
-        place.mkdir(exist_ok=True)
-        write_file(place / ("_".join(names).replace(":", "-").replace(",", "-") + ".png"), to_png(draw_grid(rows)))

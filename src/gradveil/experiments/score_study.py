@@ -11,7 +11,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from gradveil.data import DataSet
-from gradveil.experiments.attacks import GREY, PHASES, Cell, Progress, Study
+from gradveil.experiments.attack_cells import GREY, PHASES, Cell
+from gradveil.experiments.attacks import Progress, Study
 from gradveil.journal import Journal
 from gradveil.models import ModelSpec
 from gradveil.rng import generator

@@ -1,0 +1,60 @@
+"""The pictures that the attacks rebuilt: kept cell by cell, and drawn side by side."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import torch
+from safetensors.torch import load, save
+from torch import Tensor
+
+from gradveil.audit.rows import Truth
+from gradveil.experiments.attack_cells import Cell
+from gradveil.reports.pictures import draw_grid, to_png
+from gradveil.results import write_file
+from gradveil.types import Reconstruction
+
+SHOWN = 4
+Row = tuple[str, list[Tensor | None]]
+
+
+def keep_pictures(folder: Path, cell: Cell, truths: Sequence[Truth], found: Sequence[Reconstruction]) -> None:
+    """Write down what was fed and what was rebuilt of a cell's images; a failed attack has rebuilt nothing."""
+    pictures = {
+        "original": torch.cat([truth.original for truth in truths]),
+        "fed": torch.cat([truth.transformed for truth in truths]),
+        "rebuilt": torch.cat([one.images for one in found]).nan_to_num(0),
+        "ok": torch.tensor([one.status == "ok" for one in found]),
+    }
+    place = kept_at(folder, cell)
+    place.parent.mkdir(exist_ok=True)
+    write_file(place, save({name: tensor.contiguous() for name, tensor in pictures.items()}))
+
+
+def kept_at(folder: Path, cell: Cell) -> Path:
+    budget = "own" if cell.evaluations is None else str(cell.evaluations)
+    return (
+        folder / "pictures" / (file_name((*cell.place, cell.attack, budget, f"{cell.images[0]:03d}")) + ".safetensors")
+    )
+
+
+def file_name(words: Sequence[str]) -> str:
+    return "_".join(words).replace(":", "-").replace(",", "-")
+
+
+def draw_sheets(folder: Path, cells: Sequence[Cell]) -> Iterator[tuple[str, bytes]]:
+    """Draw one sheet for each thing attacked, its first images side by side, a row for each attack: name and PNG."""
+    rows: dict[tuple[str, ...], list[Row]] = defaultdict(list)
+    for cell in cells:
+        place = kept_at(folder, cell)
+        if cell.images[0] == 0 and place.exists():
+            sheet = rows[cell.place]
+            kept = load(place.read_bytes())
+            if not sheet:
+                sheet.append(("original", list(kept["original"][:SHOWN])))
+            if len(sheet) == 1 and not kept["fed"].equal(kept["original"]):
+                sheet.append(("fed", list(kept["fed"][:SHOWN])))
+            rebuilt = zip(kept["rebuilt"][:SHOWN], kept["ok"][:SHOWN], strict=True)
+            sheet.append((cell.attack, [picture if ok else None for picture, ok in rebuilt]))
+    for words, sheet in rows.items():
+        yield file_name(words) + ".png", to_png(draw_grid(sheet, scale=2))
