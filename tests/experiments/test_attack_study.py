@@ -9,8 +9,9 @@ import pytest
 from gradveil import data
 from gradveil.attacks import ATTACKS, Analytic, Ensemble, GradientMatching
 from gradveil.experiments.attack_cells import GREY, PARTS, Cell
+from gradveil.experiments.attack_comparisons import gains, paired, render_models, winners
 from gradveil.experiments.attack_sheets import draw_sheets
-from gradveil.experiments.attack_tables import make_lines, make_paths, render_markdown
+from gradveil.experiments.attack_tables import Line, make_lines, make_paths, render_markdown
 from gradveil.experiments.attacks import Study, mean_runs, with_budget
 
 CELLS = [
@@ -64,6 +65,7 @@ def test_a_stopped_study_goes_on_and_tells_what_is_missing(tmp_path: Path) -> No
         "sample_lenet-relu_init_policy-3-1-7-no-base.png",
     ]
     assert "not run" not in render_markdown({"trial": make_lines(CELLS, both)})
+    assert "| sample | lenet-relu | init | 10.0 |" in render_models(both)
     elsewhere = [replace(cell, part="another") for cell in CELLS]
     study.run(elsewhere, silent)
     assert study.journal.read() == both, "another part that asks the same gets what is there"
@@ -72,3 +74,32 @@ def test_a_stopped_study_goes_on_and_tells_what_is_missing(tmp_path: Path) -> No
     rows = both[0]["rows"]
     assert paths[-1] == pytest.approx((rows[0]["seconds"], mean(row["psnr_transformed"] for row in rows)), rel=1e-4)
     assert paths[0][1] < paths[-1][1]
+
+
+def line(attack: str, scores: dict[int, float | None], seconds: float = 1.0) -> Line:
+    """Make the line of an attack with these advantages; None is a failed image."""
+    rows = [
+        {
+            "image": image,
+            "status": "failed" if score is None else "ok",
+            "psnr_transformed": score,
+            "advantage_transformed": score,
+            "seconds": seconds,
+        }
+        for image, score in scores.items()
+    ]
+    return Line(("part", GREY, "lenet", "init", "none", attack), tuple(rows), len(rows))
+
+
+def test_attacks_are_compared_on_the_images_that_both_have() -> None:
+    slow, quick = line("slow", {0: 10.0, 1: 20.0, 2: 90.0}, 8.0), line("quick", {0: 11.0, 1: 23.0, 2: None}, 2.0)
+    (row,) = gains([slow, quick], ("slow", ["quick", "missing"], "psnr_transformed"))
+    assert row[-3:] == ["+2.0 ± 12.7", "2", "0.25"]
+    assert paired({0: 1.0}, {1: 1.0}) is None
+
+
+def test_the_winner_is_the_best_on_shared_images() -> None:
+    lines = [line("many", {0: 1.0, 1: 3.0, 2: 50.0}), line("few", {0: 4.0, 1: 4.0}), line("weak", {0: 0.0, 1: 0.0})]
+    (row,) = winners(lines, ["many"])
+    assert row[3:] == ["`many`", "+18.0 ± 68.9", "3", "`few`", "+4.0 ± 0.0", "`many` +2.0 ± 12.7", "2"]
+    assert list(winners([line("failed", {0: None})], ["failed"])) == []

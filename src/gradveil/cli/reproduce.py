@@ -16,7 +16,8 @@ from gradveil.cli.progress import progress_bar
 from gradveil.cli.single_transforms import single_transforms
 from gradveil.errors import UnknownNameError
 from gradveil.experiments import defence_tables, score_tables
-from gradveil.experiments.attack_cells import COLOUR, GREY, PARTS
+from gradveil.experiments.attack_cells import BEST, COLOUR, GREY, PARTS
+from gradveil.experiments.attack_comparisons import render_comparisons, render_models
 from gradveil.experiments.attack_sheets import draw_sheets
 from gradveil.experiments.attack_tables import make_lines, make_paths, render_markdown
 from gradveil.experiments.attacks import Study
@@ -76,7 +77,8 @@ def attacks(
                 study.run([cell for cell in cells if model is None or cell.model in model], progress)
     entries = study.journal.read()
     lines = {name: make_lines(cells, entries) for name, cells in chosen.items()}
-    write_file(out / "attacks.md", render_markdown(lines))
+    text = [render_markdown(lines), render_comparisons(lines, BEST), render_models(entries)]
+    write_file(out / "attacks.md", "\n".join(text))
     for (kind, name, phase, _), paths in make_paths(chosen.get("speed", []), entries).items():
         title = f"{kind}, {name}, {phase}: {', '.join(paths)}"
         write_file(out / f"speed-{kind}-{name}-{phase}.png", draw_paths(paths, title))

@@ -40,9 +40,17 @@ class Line:
     rows: tuple[Mapping[str, Any], ...]
     asked: int
 
+    def scores(self, name: str) -> dict[int, float]:
+        """Give a figure of every image whose attack did not fail."""
+        return {row["image"]: row[name] for row in self.rows if row["status"] == "ok" and row[name] is not None}
+
     def figure(self, name: str) -> Interval | None:
-        values = [row[name] for row in self.rows if row[name] is not None]
-        return mean_interval(values) if values else None
+        values = self.scores(name).values()
+        return mean_interval(list(values)) if values else None
+
+    @property
+    def seconds(self) -> float:
+        return float(mean(row["seconds"] for row in self.rows))
 
     def texts(self) -> list[str]:
         """Write the line as the table shows it; images that were not attacked are said so."""
@@ -60,7 +68,7 @@ class Line:
             write(self.figure("advantage_original"), signed=True),
             f"{worst:+.1f}",
             write(self.figure("ssim_transformed"), digits=2),
-            f"{sum(row['seconds'] for row in self.rows) / len(self.rows):.1f}",
+            f"{self.seconds:.1f}",
         ]
 
 
