@@ -76,6 +76,16 @@ def test_a_stopped_study_goes_on_and_tells_what_is_missing(tmp_path: Path) -> No
     assert paths[0][1] < paths[-1][1]
 
 
+def test_an_attack_that_cannot_be_used_is_said_so(tmp_path: Path) -> None:
+    study = Study(tmp_path, {GREY: data.load("fashion-mnist-sample")})
+    cells = [replace(CELLS[0], attack="bn-prior"), CELLS[0]]
+    study.run(cells, silent)
+    assert "batch normalisation" in study.journal.read()[0]["refused"]
+    table = render_markdown({"trial": make_lines(cells, study.journal.read())})
+    assert "| bn-prior | 0 of 2 | cannot be used |" in table
+    assert "| fast | 2 |" in table
+
+
 def line(attack: str, scores: dict[int, float | None], seconds: float = 1.0) -> Line:
     """Make the line of an attack with these advantages; None is a failed image."""
     rows = [

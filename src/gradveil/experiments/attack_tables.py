@@ -34,11 +34,12 @@ COLUMNS = (
 
 @dataclass(frozen=True)
 class Line:
-    """The rows of one attack in one place, and how many images were asked for."""
+    """The rows of one attack in one place, and how many images were asked for; `refused` if it cannot be used there."""
 
     key: Key
     rows: tuple[Mapping[str, Any], ...]
     asked: int
+    refused: bool = False
 
     def scores(self, name: str) -> dict[int, float]:
         """Give a figure of every image whose attack did not fail."""
@@ -58,7 +59,8 @@ class Line:
         count = f"{len(self.rows)}" if len(self.rows) == self.asked else f"{len(self.rows)} of {self.asked}"
         head = [*self.key[1:], count + (f", {failed} failed" if failed else "")]
         if len(self.rows) == failed:
-            return [*head, "not run" if not self.rows else "failed", *[""] * (len(COLUMNS) - len(head) - 1)]
+            why = "cannot be used" if self.refused else "failed" if self.rows else "not run"
+            return [*head, why, *[""] * (len(COLUMNS) - len(head) - 1)]
         worst = max(row["advantage_transformed"] for row in self.rows if row["status"] == "ok")
         return [
             *head,
@@ -84,12 +86,15 @@ def make_lines(cells: Sequence[Cell], entries: Sequence[Mapping[str, Any]]) -> l
     """Gather the rows of the journal under the cells that were asked for, in their order."""
     asked: dict[Key, int] = defaultdict(int)
     rows: dict[Key, list[Mapping[str, Any]]] = defaultdict(list)
+    refused = set()
     for cell in cells:
         key = cell.part, cell.data, cell.model, cell.phase, cell.arm, cell.attack
         asked[key] += len(cell.images)
         found = find_entry(cell, entries)
-        rows[key] += [] if found is None else found["rows"]
-    return [Line(key, tuple(rows[key]), count) for key, count in asked.items()]
+        if found is not None:
+            rows[key] += found["rows"]
+            refused |= {key} if "refused" in found else set()
+    return [Line(key, tuple(rows[key]), count, key in refused) for key, count in asked.items()]
 
 
 def find_entry(cell: Cell, entries: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:

@@ -16,6 +16,7 @@ from gradveil.audit.floors import Floors, make_floors
 from gradveil.audit.rows import Truth, score_cell
 from gradveil.data import DataSet
 from gradveil.defences import CropFlip, parse_arm
+from gradveil.errors import KnowledgeError
 from gradveil.experiments.attack_cells import COLOUR, GREY, PHASES, Cell, measured
 from gradveil.experiments.attack_sheets import keep_pictures
 from gradveil.journal import Journal
@@ -84,11 +85,14 @@ class Study:
         self.accuracies: dict[tuple[str, str, str], float] = {}
 
     def run(self, cells: Sequence[Cell], progress: Progress) -> None:
-        """Run the cells that the journal does not have."""
+        """Run the cells that the journal does not have; one whose attack cannot be used is noted as refused."""
         done = [measured(entry["cell"]) for entry in self.journal.read()]
         todo = [cell for cell in cells if measured(cell.to_record()) not in done and cell.data in self.data]
         for place, cell in enumerate(todo):
-            found = self.run_cell(cell, lambda at, total: progress(f"{cell.attack} on {cell.model}", at, total))  # noqa: B023
+            try:
+                found = self.run_cell(cell, lambda at, total: progress(f"{cell.attack} on {cell.model}", at, total))  # noqa: B023
+            except KnowledgeError as error:
+                found = {"rows": [], "refused": str(error)}
             self.journal.append({"cell": cell.to_record(), **found})
             progress("cells", place + 1, len(todo))
 
