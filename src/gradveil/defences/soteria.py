@@ -26,13 +26,13 @@ class Soteria(Parametrised):
 
     These are the ones with the smallest ‖∂r/∂x‖ / |r|: a small change of the feature r would need a large change of the
     image x. Their columns of the weight's gradient are set to zero, as in the authors' code; for a batch the ratios are
-    summed over its images. That takes a backward pass for each feature. Differs from Sun et al.: for a batch of several
-    images ‖∂r/∂x‖ is estimated from `probes` random directions, all features at once, without which training would be
+    averaged over its images. That takes a backward pass for each feature. Differs from Sun et al.: for several images
+    ‖∂r/∂x‖ is estimated from `probes` random directions, all features at once, without which training would be
     out of reach; with 0 probes it is exact there too.
     """
 
     percent: float
-    probes: int = 16
+    probes: int = 4
 
     name: ClassVar[str] = "soteria"
     allowed: ClassVar[str] = (
@@ -69,13 +69,17 @@ def last_linear(model: nn.Module) -> tuple[str, nn.Linear]:
 
 
 def sensitivity(model: nn.Module, pixels: Tensor, probes: int = 0) -> Tensor:
-    """Take ‖∂r/∂x‖ / |r| of every feature, summed over the images; a feature that is 0 tells nothing: infinite.
+    """Take ‖∂r/∂x‖ / |r| of every feature, averaged over the images in which it is not 0; infinite if it is in all.
 
-    It is taken in evaluation mode, in which no image touches the features of another.
+    A feature that is 0 tells nothing of its image. Averages rank features as sums do, but for ReLU's zeros: with a sum,
+    one image in which a feature rests would rule it out, and in a large batch that is nearly every feature. They are
+    taken in evaluation mode, in which no image touches the features of another.
     """
     frozen = freeze_batch_norm(copy.deepcopy(model).eval())
     features, slopes = estimate_slopes(frozen, pixels, probes) if probes else take_slopes(frozen, pixels)
-    return (slopes / features.abs()).nan_to_num(nan=torch.inf).sum(0).detach()
+    active = features != 0
+    ratios = torch.where(active, slopes / features.abs(), 0.0).sum(0) / active.sum(0)
+    return ratios.nan_to_num(nan=torch.inf).detach()
 
 
 def estimate_slopes(model: nn.Module, pixels: Tensor, probes: int) -> tuple[Tensor, Tensor]:
