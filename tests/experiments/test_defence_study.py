@@ -60,9 +60,22 @@ def test_every_trial_names_an_arm_once() -> None:
 
 def test_what_is_in_the_journal_is_not_run_again(study: DefenceStudy, monkeypatch: pytest.MonkeyPatch) -> None:
     again = make_study(study.folder)
-    monkeypatch.setattr(again, "run_trial", lambda *_: pytest.fail("ran again"))
+    monkeypatch.setattr(again, "run_jobs", lambda *_: pytest.fail("ran again"))
     again.run(TRIALS, silent)
     assert len(again.entries()) == len(TRIALS)
+
+
+def test_two_processes_find_the_same(study: DefenceStudy, tmp_path: Path) -> None:
+    other = make_study(tmp_path)
+    other.workers = 2
+    other.run(TRIALS[:2], silent)
+    found, known = ({str(entry["trial"]): entry for entry in one.entries()} for one in (other, study))
+    for trial, entry in found.items():
+        assert entry["test_accuracy"] == known[trial]["test_accuracy"]
+        assert [{**row, "seconds": 0} for row in entry["rows"]] == [
+            {**row, "seconds": 0} for row in known[trial]["rows"]
+        ]
+    assert len(found) == 2
 
 
 def test_other_settings_are_another_study(study: DefenceStudy) -> None:

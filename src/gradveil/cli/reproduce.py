@@ -127,7 +127,7 @@ def defences(
     with progress_bar(console) as progress:
         names = {GREY: "fashion-mnist-sample", **({COLOUR: colour} if colour else {})}
         loaded = {} if table else {key: data_sets.load(name, None, progress) for key, name in names.items()}
-        training = replace(FAST, epochs=epochs, threads=1)
+        training = replace(FAST, epochs=epochs, test_every=epochs, threads=1)
         study = DefenceStudy(out, loaded, attack, steps, training=training, workers=workers)
         for trials in chosen.values():
             study.run(trials, progress)

@@ -10,6 +10,7 @@ from gradveil.audit import AuditSettings, run_audit
 from gradveil.data import DataSet
 from gradveil.journal import Journal
 from gradveil.training import FAST, TrainingSettings
+from gradveil.workers import Report, Shared, Workers
 
 Progress = Callable[[str, int, int], None]
 GREY, COLOUR = "sample", "colour"
@@ -93,13 +94,30 @@ class DefenceStudy:
         self.journal = Journal(self.folder / "journal.jsonl")
 
     def run(self, trials: Sequence[Trial], progress: Progress) -> None:
-        """Run the trials that the journal does not have and whose data are at hand."""
+        """Run the trials that the journal does not have and whose data are at hand, several at a time."""
         done = [entry["trial"] for entry in self.entries()]
-        todo = [trial for trial in trials if trial.to_record() not in done and trial.data in self.data]
-        for place, trial in enumerate(todo):
-            name = f"{trial.arm}, seed {trial.seed}"
-            self.journal.append(self.run_trial(trial, lambda stage, share: progress(f"{name}: {stage}", share, 100)))  # noqa: B023
-            progress("trials", place + 1, len(todo))
+        with Workers(self.workers) as crew:
+            for name, data in self.data.items():
+                mine = [trial for trial in trials if trial.data == name and trial.to_record() not in done]
+                if mine:
+                    shared = crew.share(data)
+                    jobs = [TrialJob(trial, self.settings_of(trial), self.describe(), shared) for trial in mine]
+                    self.run_jobs(crew, jobs, progress)
+
+    def run_jobs(self, crew: Workers, jobs: Sequence["TrialJob"], progress: Progress) -> None:
+        finished = 0
+
+        def watch(position: int, done: int, total: int) -> None:
+            trial = jobs[position].trial
+            progress(f"{trial.arm}, seed {trial.seed}", done, total)
+
+        def note(_: int, found: dict[str, Any]) -> None:
+            nonlocal finished
+            finished += 1
+            self.journal.append(found)
+            progress("trials", finished, len(jobs))
+
+        crew.run(jobs, watch, note)
 
     def entries(self) -> list[dict[str, Any]]:
         """Read the trials that were run as this study would run them."""
@@ -113,9 +131,9 @@ class DefenceStudy:
             "training": self.training.to_record(),
         }
 
-    def run_trial(self, trial: Trial, progress: Callable[[str, int], None]) -> dict[str, Any]:
-        """Train and attack one arm; the attacker is told the defence, though never what was drawn."""
-        settings = AuditSettings(
+    def settings_of(self, trial: Trial) -> AuditSettings:
+        """Say how one arm is trained and attacked; the attacker is told the defence, though never what was drawn."""
+        return AuditSettings(
             data=self.data[trial.data].name,
             model=trial.model,
             arms=(trial.arm,),
@@ -125,19 +143,28 @@ class DefenceStudy:
             steps=self.steps,
             training=replace(self.training, fraction=trial.fraction),
             floor_images=self.floor_images,
+            group=trial.images,
             seed=trial.seed,
         )
-        report = run_audit(
-            settings,
-            self.data[trial.data],
-            workers=self.workers,
-            progress=lambda stage, share: progress(stage, round(100 * share)),
-        )
+
+
+@dataclass(frozen=True, eq=False)
+class TrialJob:
+    """One trial, wherever it runs; `study` describes what it is part of."""
+
+    trial: Trial
+    settings: AuditSettings
+    study: dict[str, Any]
+    data: Shared[DataSet]
+
+    def run(self, report: Report) -> dict[str, Any]:
+        """Train and attack one arm; gives the line of the journal."""
+        found = run_audit(self.settings, self.data.get(), progress=lambda _, share: report(round(100 * share), 100))
         return {
-            "trial": trial.to_record(),
-            "study": self.describe(),
-            "test_accuracy": report.accuracies[trial.arm],
-            "training_seconds": report.training_seconds[trial.arm],
-            "notes": report.arms[trial.arm].to_record(),
-            "rows": [row.to_record() for row in report.rows],
+            "trial": self.trial.to_record(),
+            "study": self.study,
+            "test_accuracy": found.accuracies[self.trial.arm],
+            "training_seconds": found.training_seconds[self.trial.arm],
+            "notes": found.arms[self.trial.arm].to_record(),
+            "rows": [row.to_record() for row in found.rows],
         }
