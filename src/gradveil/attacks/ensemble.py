@@ -16,6 +16,7 @@ from gradveil.rng import split
 from gradveil.types import Reconstruction, Task, Update
 
 log = logging.getLogger(__name__)
+SHARE = 1000
 
 
 @dataclass(frozen=True)
@@ -82,8 +83,8 @@ class Ensemble(Attack):
 
 
 def part_of(progress: Progress, place: int, parts: int) -> Progress:
-    """Report one member's progress as a part of the whole."""
-    return lambda done, total: progress(place * total + done, parts * total)
+    """Report one member's progress as a part of the whole; members count steps of different kinds."""
+    return lambda done, total: progress(place * SHARE + done * SHARE // total, parts * SHARE)
 
 
 def choose(task: Task, update: Update, results: Sequence[Reconstruction], looks: Sequence[bool]) -> Reconstruction:
