@@ -5,6 +5,7 @@ GradveilError
 │   ├── UnknownNameError    a name that is in no registry
 │   ├── PolicyError         a policy that does not parse
 │   ├── SettingsError       a value outside its range, or settings that contradict each other
+│   │   └── DivergenceError a training whose loss is no longer finite
 │   ├── DataError           a data set that is missing, damaged or of the wrong kind
 │   ├── CheckpointError     a checkpoint that does not fit the model or cannot be read
 │   └── OutputError         a folder that cannot be written, or that holds another run
@@ -44,6 +45,10 @@ class PolicyError(InputError):
 
 class SettingsError(InputError):
     """A value outside its range, or settings that contradict each other."""
+
+
+class DivergenceError(SettingsError):
+    """A training whose loss is no longer finite."""
 
 
 class DataError(InputError):

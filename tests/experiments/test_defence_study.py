@@ -65,6 +65,13 @@ def test_what_is_in_the_journal_is_not_run_again(study: DefenceStudy, monkeypatc
     assert len(again.entries()) == len(TRIALS)
 
 
+def test_a_training_that_diverges_is_noted(tmp_path: Path) -> None:
+    study = make_study(tmp_path)
+    study.training = replace(study.training, learning_rate=1e30, muon=0.0)
+    study.run(TRIALS[:1], silent)
+    assert "diverged at step" in study.journal.read()[0]["diverged"]
+
+
 def test_two_processes_find_the_same(study: DefenceStudy, tmp_path: Path) -> None:
     other = make_study(tmp_path)
     other.workers = 2
@@ -101,6 +108,9 @@ def test_seeds_are_pooled_and_random_policies_averaged(study: DefenceStudy) -> N
 def test_the_table_has_a_line_for_each_arm(study: DefenceStudy) -> None:
     more = [*TRIALS, replace(TRIALS[0], seed=2), replace(TRIALS[0], arm="sign")]
     lines = make_lines(more, study.entries())
+    lost = {"trial": replace(TRIALS[0], arm="clip:1").to_record(), "diverged": "the loss is nan"}
+    (only,) = make_lines([replace(TRIALS[0], arm="clip:1")], [lost])
+    assert only.texts(None)[:3] == ["`clip:1`", "0 of 1", "1 diverged"]
     text = render_markdown({"trial": lines}, study.describe())
     assert len(re.findall(r"^\| `", text, re.MULTILINE)) == len(lines)
     assert "| 1.0× |" in text

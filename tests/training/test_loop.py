@@ -12,7 +12,7 @@ from gradveil import data, models, rng
 from gradveil.client import Tensors
 from gradveil.data import DataSet
 from gradveil.defences.base import Compute, Defence
-from gradveil.errors import CheckpointError, SettingsError
+from gradveil.errors import CheckpointError, DivergenceError, SettingsError
 from gradveil.training import FAST, PAPER, TrainingProgress, TrainingResult, accuracy, load_checkpoint, train
 from gradveil.training.checkpoint import Weights
 from gradveil.training.machine import takes_channels_last
@@ -203,7 +203,7 @@ def test_progress_is_told_after_every_step(small: DataSet) -> None:
 
 def test_threads_are_put_back(small: DataSet) -> None:
     before = torch.get_num_threads()
-    with pytest.raises(SettingsError, match="diverged"):
+    with pytest.raises(DivergenceError, match="diverged"):
         train(make(small), small, replace(QUICK, learning_rate=1e6, threads=before + 1), seed=0)
     assert torch.get_num_threads() == before
 

@@ -81,7 +81,7 @@ def attacks(
     write_file(out / "attacks.md", "\n".join(text))
     for (kind, name, phase, _), paths in make_paths(chosen.get("speed", []), entries).items():
         title = f"{kind}, {name}, {phase}: {', '.join(paths)}"
-        write_file(out / f"speed-{kind}-{name}-{phase}.png", draw_paths(paths, title))
+        write_file(out / f"time-{kind}_{name}_{phase}.png", draw_paths(paths, title))
     for name, cells in chosen.items():
         for file, sheet in draw_sheets(out, cells):
             write_file(out / f"{name}-{file}", sheet)

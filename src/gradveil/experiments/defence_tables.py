@@ -30,10 +30,13 @@ COLUMNS = (
 
 @dataclass(frozen=True, eq=False)
 class Line:
-    """One arm over its seeds, or the random policies together; `asked` is how many trials it was to have."""
+    """One arm over its seeds, or the random policies together; `asked` is how many trials it was to have, and so
+    many of them `diverged` in training.
+    """
 
     arm: str
     asked: int
+    diverged: int
     trials: int
     accuracy: Interval
     advantages: Mapping[str, Interval | None]
@@ -51,7 +54,8 @@ class Line:
             figures += [write(self.advantages[phase], signed=True), "–" if worst is None else f"{worst:+.1f}"]
         return [
             f"`{self.arm}`",
-            f"{self.trials}" if self.trials == self.asked else f"{self.trials} of {self.asked}",
+            (f"{self.trials}" if self.trials == self.asked else f"{self.trials} of {self.asked}")
+            + (f", {self.diverged} diverged" if self.diverged else ""),
             percent(self.accuracy),
             *figures,
             f"{self.images}" + (f", {self.failed} failed" if self.failed else ""),
@@ -62,13 +66,15 @@ class Line:
 
 @dataclass(frozen=True)
 class Missing:
-    """An arm of which nothing was run."""
+    """An arm of which nothing was run, or whose training came to nothing so many times."""
 
     arm: str
     asked: int
+    diverged: int = 0
 
     def texts(self, plain_seconds: float | None) -> list[str]:  # noqa: ARG002
-        return [f"`{self.arm}`", f"0 of {self.asked}", "not run", *[""] * (len(COLUMNS) - 3)]
+        why = f"{self.diverged} diverged" if self.diverged else "not run"
+        return [f"`{self.arm}`", f"0 of {self.asked}", why, *[""] * (len(COLUMNS) - 3)]
 
 
 def percent(figure: Interval) -> str:
@@ -84,14 +90,19 @@ def make_lines(trials: Sequence[Trial], entries: Sequence[Mapping[str, Any]]) ->
     for entry in entries:
         if entry["trial"] in wanted:
             run[name_of(entry["trial"]["arm"])].append(entry)
-    return [make_line(arm, asked[arm], found) if found else Missing(arm, asked[arm]) for arm, found in run.items()]
+    lines: list[Line | Missing] = []
+    for arm, all_found in run.items():
+        found = [entry for entry in all_found if "diverged" not in entry]
+        diverged = len(all_found) - len(found)
+        lines.append(make_line(arm, asked[arm], diverged, found) if found else Missing(arm, asked[arm], diverged))
+    return lines
 
 
 def name_of(arm: str) -> str:
     return RANDOM if arm.startswith(RANDOM) else arm
 
 
-def make_line(arm: str, asked: int, trials: Sequence[Mapping[str, Any]]) -> Line:
+def make_line(arm: str, asked: int, diverged: int, trials: Sequence[Mapping[str, Any]]) -> Line:
     """Pool the images of an arm's seeds; of random policies, average the policies' means."""
     summaries = {phase: summarise_phase(arm, phase, trials) for phase in PHASES}
     advantages = {phase: summary.advantage for phase, summary in summaries.items()}
@@ -101,6 +112,7 @@ def make_line(arm: str, asked: int, trials: Sequence[Mapping[str, Any]]) -> Line
     return Line(
         arm,
         asked,
+        diverged,
         len(trials),
         mean_interval([trial["test_accuracy"] for trial in trials]),
         advantages,

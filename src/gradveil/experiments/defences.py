@@ -8,6 +8,7 @@ from typing import Any
 from gradveil.attacks import STANDARD_VERSION
 from gradveil.audit import AuditSettings, run_audit
 from gradveil.data import DataSet
+from gradveil.errors import DivergenceError
 from gradveil.journal import Journal
 from gradveil.training import FAST, TrainingSettings
 from gradveil.workers import Report, Shared, Workers
@@ -158,11 +159,14 @@ class TrialJob:
     data: Shared[DataSet]
 
     def run(self, report: Report) -> dict[str, Any]:
-        """Train and attack one arm; gives the line of the journal."""
-        found = run_audit(self.settings, self.data.get(), progress=lambda _, share: report(round(100 * share), 100))
+        """Train and attack one arm; gives the line of the journal. A training may come to nothing under its defence."""
+        head = {"trial": self.trial.to_record(), "study": self.study}
+        try:
+            found = run_audit(self.settings, self.data.get(), progress=lambda _, share: report(round(100 * share), 100))
+        except DivergenceError as error:
+            return {**head, "diverged": str(error)}
         return {
-            "trial": self.trial.to_record(),
-            "study": self.study,
+            **head,
             "test_accuracy": found.accuracies[self.trial.arm],
             "training_seconds": found.training_seconds[self.trial.arm],
             "notes": found.arms[self.trial.arm].to_record(),

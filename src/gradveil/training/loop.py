@@ -16,7 +16,7 @@ from gradveil.data import DataSet, ImageSet
 from gradveil.defences import Guarantee, guarantee_of
 from gradveil.defences.base import Defence, compute_defended, defend_batch, defend_release
 from gradveil.defences.guarantee import find_private
-from gradveil.errors import SettingsError
+from gradveil.errors import DivergenceError, SettingsError
 from gradveil.models import ModelSpec
 from gradveil.rng import generator, global_state_from
 from gradveil.training.checkpoint import MODEL_DEFENCES, Weights
@@ -194,7 +194,7 @@ class Run:
         with global_state_from(generator(self.seed, "training", "model", step)):
             loss, correct = self.compute_gradient(batch)
         if not math.isfinite(loss):
-            raise SettingsError(
+            raise DivergenceError(
                 f"training diverged at step {step + 1} (the loss is {loss}): use a smaller learning rate than "
                 f"{self.settings.learning_rate}, or less noise"
             )
