@@ -67,7 +67,7 @@ def test_what_is_in_the_journal_is_not_run_again(study: DefenceStudy, monkeypatc
 
 def test_a_training_that_diverges_is_noted(tmp_path: Path) -> None:
     study = make_study(tmp_path)
-    study.training = replace(study.training, learning_rate=1e30, muon=0.0)
+    study.training = replace(study.training, learning_rate=3e38, muon=0.0)
     study.run(TRIALS[:1], silent)
     assert "diverged at step" in study.journal.read()[0]["diverged"]
 
