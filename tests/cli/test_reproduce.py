@@ -13,6 +13,9 @@ from gradveil.cli import main
     [
         (["single-transforms", "--images", "99999"], "from 1 to 800"),
         (["scores", "--model", "nope"], "lenet-relu"),
+        (["attacks", "--part", "nope"], "published"),
+        (["attacks", "--part", "policy", "--model", "lenet"], "choose from lenet-relu"),
+        (["defences", "--part", "nope"], "bundled"),
     ],
 )
 def test_nonsense_is_refused_at_once(

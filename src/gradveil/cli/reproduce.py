@@ -1,6 +1,6 @@
 """`gradveil reproduce`: make the tables of the documentation again."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,9 +16,9 @@ from gradveil.cli.progress import progress_bar
 from gradveil.cli.single_transforms import single_transforms
 from gradveil.errors import UnknownNameError
 from gradveil.experiments import defence_tables, score_tables
-from gradveil.experiments.attack_cells import BEST, COLOUR, GREY, PARTS
+from gradveil.experiments.attack_cells import BEST, COLOUR, GREY, PARTS, Cell
 from gradveil.experiments.attack_comparisons import render_comparisons, render_models
-from gradveil.experiments.attack_sheets import draw_sheets
+from gradveil.experiments.attack_sheets import draw_sheets, render_pictures
 from gradveil.experiments.attack_tables import make_lines, make_paths, render_markdown
 from gradveil.experiments.attacks import Study
 from gradveil.experiments.defences import PARTS as DEFENCE_PARTS
@@ -57,14 +57,9 @@ def attacks(
     as_json: AsJson = False,
 ) -> None:
     """Measure how strong every attack is; a run that was stopped goes on where it was."""
-    for name in part or []:
-        if name not in PARTS:
-            raise UnknownNameError("part", name, PARTS)
+    check_names("part", part, PARTS)
     chosen = {name: list(PARTS[name]()) for name in part or PARTS}
-    known = sorted({cell.model for cells in chosen.values() for cell in cells})
-    for name in model or []:
-        if name not in known:
-            raise UnknownNameError("model", name, known)
+    check_names("model", model, {cell.model for cells in chosen.values() for cell in cells})
     console = make_console(quiet, as_json)
     out.mkdir(parents=True, exist_ok=True)
     torch.set_num_threads(1)
@@ -75,22 +70,38 @@ def attacks(
         if not table:
             for cells in chosen.values():
                 study.run([cell for cell in cells if model is None or cell.model in model], progress)
+    settings = {"parts": list(chosen), "colour": colour, "epochs": epochs, "seed": seed, "threads": 1}
+    written = write_attacks(out, study, chosen, settings)
+    if as_json:
+        print_json(written)
+    console.print(f"{out / 'attacks.md'}", highlight=False, soft_wrap=True)
+
+
+def check_names(kind: str, names: Sequence[str] | None, allowed: Iterable[str]) -> None:
+    """Refuse a name that is not allowed, before anything is loaded."""
+    known = list(allowed)
+    for name in names or []:
+        if name not in known:
+            raise UnknownNameError(kind, name, known)
+
+
+def write_attacks(
+    out: Path, study: Study, parts: Mapping[str, Sequence[Cell]], settings: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Write the pictures of what was run, the tables, and the record of all cells."""
     entries = study.journal.read()
-    lines = {name: make_lines(cells, entries) for name, cells in chosen.items()}
-    text = [render_markdown(lines), render_comparisons(lines, BEST), render_models(entries)]
-    write_file(out / "attacks.md", "\n".join(text))
-    for (kind, name, phase, _), paths in make_paths(chosen.get("speed", []), entries).items():
+    for (kind, name, phase, _), paths in make_paths(parts.get("speed", []), entries).items():
         title = f"{kind}, {name}, {phase}: {', '.join(paths)}"
         write_file(out / f"time-{kind}_{name}_{phase}.png", draw_paths(paths, title))
-    for name, cells in chosen.items():
+    for part, cells in parts.items():
         for file, sheet in draw_sheets(out, cells):
-            write_file(out / f"{name}-{file}", sheet)
-    settings = {"parts": list(chosen), "colour": colour, "epochs": epochs, "seed": seed, "threads": 1}
-    result = record("reproduce attacks", settings, {"cells": entries})
-    write_file(out / "attacks.json", to_json(result))
-    if as_json:
-        print_json(result)
-    console.print(f"{out / 'attacks.md'}", highlight=False, soft_wrap=True)
+            write_file(out / f"{part}-{file}", sheet)
+    lines = {part: make_lines(cells, entries) for part, cells in parts.items()}
+    text = [render_markdown(lines), render_comparisons(lines, BEST), render_models(entries), render_pictures(out)]
+    write_file(out / "attacks.md", "\n".join(text))
+    written = record("reproduce attacks", settings, {"cells": entries})
+    write_file(out / "attacks.json", to_json(written))
+    return written
 
 
 DefenceParts = Annotated[
@@ -117,9 +128,7 @@ def defences(
     as_json: AsJson = False,
 ) -> None:
     """Measure what every defence costs and saves; a run that was stopped goes on where it was."""
-    for name in part or []:
-        if name not in DEFENCE_PARTS:
-            raise UnknownNameError("part", name, DEFENCE_PARTS)
+    check_names("part", part, DEFENCE_PARTS)
     find_attack(attack)
     chosen = {name: list(DEFENCE_PARTS[name]()) for name in part or DEFENCE_PARTS}
     console = make_console(quiet, as_json)

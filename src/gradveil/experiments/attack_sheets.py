@@ -58,3 +58,11 @@ def draw_sheets(folder: Path, cells: Sequence[Cell]) -> Iterator[tuple[str, byte
             sheet.append((cell.attack, [picture if ok else None for picture, ok in rebuilt]))
     for words, sheet in rows.items():
         yield file_name(words) + ".png", to_png(draw_grid(sheet, scale=2))
+
+
+def render_pictures(folder: Path) -> str:
+    """Show every picture of the folder, under its name."""
+    text = ["## Pictures", ""]
+    for picture in sorted(folder.glob("*.png")):
+        text += [f"### {picture.stem}", "", f"![{picture.stem}]({picture.name})", ""]
+    return "\n".join(text)
