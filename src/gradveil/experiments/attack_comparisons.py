@@ -49,15 +49,15 @@ def winners(lines: Sequence[Line], best: Sequence[str]) -> Iterator[list[str]]:
     """Name the attack with the highest mean advantage: of those with many images, and of all on what all have."""
     for (data, model, phase, _), attacks in places(lines).items():
         scores = {name: line.scores("advantage_transformed") for name, line in attacks.items()}
-        leading = ranked({name: values for name, values in scores.items() if name in best})
-        overall = ranked(scores)
-        row: list[Any] = [data, model, phase]
-        for ranking, shown in ((leading, 1), (overall, 2)):
-            row += [f"`{ranking[0][0]}`", write(ranking[0][1], signed=True)] if ranking else ["–", "–"]
-            if shown > 1:
-                row.append(f"`{ranking[1][0]}` {write(ranking[1][1], signed=True)}" if len(ranking) > 1 else "–")
-            row.append(str(ranking[0][1].count) if ranking else "0")
-        yield row
+        leading, count = describe(ranked({name: values for name, values in scores.items() if name in best}))
+        overall, shared = describe(ranked(scores))
+        yield [data, model, phase, *leading[0], count, *overall[0], " ".join(overall[1]), shared]
+
+
+def describe(ranking: Sequence[tuple[str, Interval]]) -> tuple[list[tuple[str, str]], str]:
+    """Write the first two attacks of a ranking with their advantages, and over how many images it was made."""
+    texts = [(f"`{name}`", write(figure, signed=True)) for name, figure in ranking[:2]]
+    return [*texts, ("–", "–"), ("–", "–")], str(ranking[0][1].count) if ranking else "0"
 
 
 def ranked(scores: Mapping[str, Mapping[int, float]]) -> list[tuple[str, Interval]]:
