@@ -47,7 +47,8 @@ def make_task(model_name: str, channels: int, known: Sequence[str] = POLICY) -> 
 
 
 def task_for(name: str, channels: int) -> Task:
-    return make_task({"analytic": "mlp", "bn-prior": "convnet-2"}.get(name, "lenet-relu"), channels)
+    known = ("gaussian:0.001",) if name == "noise-aware" else POLICY
+    return make_task({"analytic": "mlp", "bn-prior": "convnet-2"}.get(name, "lenet-relu"), channels, known)
 
 
 def release(task: Task, image: int = 0, count: int = 1, local: LocalSteps | None = None) -> Update:
@@ -156,6 +157,8 @@ class NoHead(nn.Module):
         ("class-mean", "lenet-relu", {"public": None}, None),
         ("public-image", "lenet-relu", {"public": None}, None),
         ("policy-aware", "lenet-relu", {"known_defences": ()}, None),
+        ("noise-aware", "lenet-relu", {"known_defences": ()}, None),
+        ("noise-aware", "lenet-relu", {"known_defences": ("gaussian:0.1", "sign")}, None),
         ("bn-prior", "lenet-relu", {}, None),
         ("analytic", "lenet-relu", {}, None),
         ("analytic", "mlp", {}, LocalSteps(2, 0.1, 1)),

@@ -1,15 +1,18 @@
 """The attacker who knows the policies, and the one who sees the same image several times."""
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import cast
 
 import pytest
 import torch
+from torch import Tensor
 from torch.nn import functional as F
 
 from gradveil import data
-from gradveil.attacks import ATTACKS, Ensemble, GradientMatching, Sighting, attack_together, matching_loss
+from gradveil.attacks import ATTACKS, Attack, Ensemble, GradientMatching, Sighting, attack_together, matching_loss
+from gradveil.attacks.base import Progress
 from gradveil.client import local_update
 from gradveil.data import DataSet
 from gradveil.errors import KnowledgeError
@@ -17,9 +20,35 @@ from gradveil.metrics import psnr
 from gradveil.models import build
 from gradveil.rng import generator
 from gradveil.transforms import parse_policy
-from gradveil.types import Batch, Task, Update
+from gradveil.types import Batch, Reconstruction, Task, Update
 
 POLICY = parse_policy("43")  # translateY up or down: two draws
+
+
+@dataclass(frozen=True, eq=False)
+class Given(Attack):
+    """Answer with the same images whatever was released."""
+
+    images: Tensor
+    labels: Tensor
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        return ("nothing",)
+
+    def check(self, task: Task, updates: Sequence[Update]) -> None:
+        """Take part always."""
+
+    def attack_many(
+        self,
+        task: Task,  # noqa: ARG002
+        updates: Sequence[Update],
+        generators: Sequence[torch.Generator],  # noqa: ARG002
+        progress: Progress | None = None,
+    ) -> list[Reconstruction]:
+        if progress is not None:
+            progress(1, 1)
+        return [Reconstruction(self.images, self.labels, 0.0)] * len(updates)
 
 
 @cache
@@ -77,6 +106,21 @@ def test_an_ensemble_gives_the_original_and_what_was_fed() -> None:
     original = sample().test.images[:1] / 255
     assert float(psnr(found.fed, batch.pixels())) > 20
     assert float(psnr(found.images, original)) > float(psnr(found.fed, original))
+
+
+def test_an_exact_match_ends_an_ensemble_but_for_those_who_look_through_a_policy() -> None:
+    task = make_task()
+    batch, update = observe(task, 0)
+    exact = Given(batch.pixels(), batch.labels)
+    members = {"exact": exact, "plain": ATTACKS["fast"], "through": policy_aware(60)}
+    seen: list[tuple[int, int]] = []
+    (found,) = Ensemble(members).attack_many(task, [update], [generator(0)], lambda *at: seen.append(at))
+    assert found.fed is not None
+    assert torch.equal(found.fed, batch.pixels())
+    assert found.history[-1][0] == 60
+    assert seen[-1] == (3000, 3000)
+    assert (2000, 3000) in seen, "the member that was not needed is reported as done at once"
+    assert sum(1000 < done < 2000 for done, _ in seen) == 0
 
 
 def test_an_ensemble_leaves_out_who_cannot_take_part_and_keeps_the_best() -> None:

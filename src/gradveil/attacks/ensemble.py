@@ -8,7 +8,7 @@ from types import MappingProxyType
 import torch
 
 from gradveil.attacks.base import Attack, Progress
-from gradveil.attacks.judging import best_of, judge
+from gradveil.attacks.judging import fed_of, judge, rank
 from gradveil.attacks.matching import GradientMatching
 from gradveil.attacks.observation import known_policies
 from gradveil.errors import KnowledgeError, SettingsError
@@ -17,12 +17,15 @@ from gradveil.types import Reconstruction, Task, Update
 
 log = logging.getLogger(__name__)
 SHARE = 1000
+EXACT = 1e-6
+"""Below this the loss is that of rounding: float32 tells no nearer gradients apart."""
 
 
 @dataclass(frozen=True)
 class Ensemble(Attack):
     """Run every member that can be used and keep, image by image, what matches best by one common measure.
 
+    Members take their turn in their order; an image that one has matched exactly is none of the next ones' business.
     Members that look through a known policy give the original image, the others what the model was fed. If a policy is
     known, `images` comes from the former and `fed` from the best of all.
     """
@@ -72,14 +75,20 @@ class Ensemble(Attack):
         sources = [
             dict(zip(self.members, split(generator, len(self.members)), strict=True)) for generator in generators
         ]
-        found = []
+        looks = {name: isinstance(member, GradientMatching) and member.knows_policy for name, member in members.items()}
+        found: list[list[Candidate]] = [[] for _ in updates]
         for place, (name, member) in enumerate(members.items()):
             report = None if progress is None else part_of(progress, place, len(members))
-            found.append(member.attack_many(task, updates, [source[name] for source in sources], report))
-        looks = [isinstance(member, GradientMatching) and member.knows_policy for member in members.values()]
-        return [
-            choose(task, update, [results[place] for results in found], looks) for place, update in enumerate(updates)
-        ]
+            # What has been matched to the last digit cannot be matched better; through a policy there is more to find.
+            rows = [row for row, mine in enumerate(found) if looks[name] or not any(one.is_exact for one in mine)]
+            if not rows and report is not None:
+                report(1, 1)
+            if rows:
+                chosen = [updates[row] for row in rows]
+                results = member.attack_many(task, chosen, [sources[row][name] for row in rows], report)
+                for row, result in zip(rows, results, strict=True):
+                    found[row].append(make_candidate(task, updates[row], result, looks[name]))
+        return [choose(task, mine) for mine in found]
 
 
 def part_of(progress: Progress, place: int, parts: int) -> Progress:
@@ -87,14 +96,30 @@ def part_of(progress: Progress, place: int, parts: int) -> Progress:
     return lambda done, total: progress(place * SHARE + done * SHARE // total, parts * SHARE)
 
 
-def choose(task: Task, update: Update, results: Sequence[Reconstruction], looks: Sequence[bool]) -> Reconstruction:
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """One member's result, its loss by the common measure and its rank, and whether it looks through a policy."""
+
+    result: Reconstruction
+    loss: float
+    rank: float
+    looks: bool
+
+    @property
+    def is_exact(self) -> bool:
+        return self.loss < EXACT
+
+
+def make_candidate(task: Task, update: Update, result: Reconstruction, looks: bool) -> Candidate:
+    loss = judge(task, update, result)
+    return Candidate(result, loss, rank(task, update, result, loss), looks)
+
+
+def choose(task: Task, candidates: Sequence[Candidate]) -> Reconstruction:
     """Keep the best of one image's results; its loss is the common one."""
-    losses = [judge(task, update, result) for result in results]
-    best = best_of(results, losses)
-    if known_policies(task) is None or not any(looks):
-        return replace(results[best], matching_loss=losses[best])
-    through = [place for place, look in enumerate(looks) if look]
-    original = min(through, key=lambda place: losses[place])
-    winner = results[best]
-    fed = winner.images if winner.fed is None else winner.fed
-    return replace(results[original], matching_loss=losses[original], fed=fed)
+    best = min(candidates, key=lambda one: one.rank)
+    through = [one for one in candidates if one.looks]
+    if known_policies(task) is None or not through:
+        return replace(best.result, matching_loss=best.loss)
+    original = min(through, key=lambda one: one.rank)
+    return replace(original.result, matching_loss=original.loss, fed=fed_of(best.result))

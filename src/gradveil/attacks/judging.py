@@ -1,13 +1,14 @@
 """One yardstick for the results of different attacks: how well their gradient matches the released one."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import torch
 from torch import Tensor
 
 from gradveil.attacks.distances import Gradients, cosine, lay_flat, sizes_of
-from gradveil.attacks.release import known_release
+from gradveil.attacks.priors import total_variation
+from gradveil.attacks.release import known_noise, known_release, misfit, oddity
 from gradveil.client import local_update
 from gradveil.types import Batch, Reconstruction, Task, Update
 
@@ -21,7 +22,7 @@ def matching_loss(task: Task, update: Update, fed: Tensor, labels: Tensor) -> fl
     released, ours = (add_target(one.tensors) for one in (update, again))
     sizes = sizes_of(released)
     candidate, seen = lay_flat(ours, sizes), lay_flat(released, sizes)
-    distance, _ = cosine(known_release(task, seen)(candidate, sizes, softness=0), seen, sizes)
+    distance, _ = cosine(known_release(task, seen, update.images)(candidate, sizes, softness=0), seen, sizes)
     return float(distance)
 
 
@@ -34,13 +35,29 @@ def judge(task: Task, update: Update, result: Reconstruction) -> float:
     """Measure a result by the common yardstick; a failed one is infinitely far."""
     if result.status != "ok":
         return math.inf
-    loss = matching_loss(task, update, result.images if result.fed is None else result.fed, result.labels)
+    loss = matching_loss(task, update, fed_of(result), result.labels)
     return loss if math.isfinite(loss) else math.inf
 
 
-def best_of(results: Sequence[Reconstruction], losses: Sequence[float]) -> int:
-    """Find the place of the best result: the lowest loss, the first of equals."""
-    return min(range(len(results)), key=lambda place: losses[place])
+def fed_of(result: Reconstruction) -> Tensor:
+    """Give what the model was fed, as the result has it."""
+    return result.images if result.fed is None else result.fed
+
+
+def rank(task: Task, update: Update, result: Reconstruction, loss: float) -> float:
+    """Say how unlikely a result with this loss is: the loss itself, unless noise is known to be in the update.
+
+    Then the lowest loss is that of whoever took the noise for a picture. What counts is how well the update is
+    explained, given how strong the noise is, and how much the explanation looks like an image.
+    """
+    deviation = known_noise(task, update.images)
+    if deviation == 0 or not math.isfinite(loss):
+        return loss
+    released = torch.cat([tensor.flatten() for tensor in update.tensors.values()])[None]
+    mean, std = (released.new_tensor(values).view(-1, 1, 1) for values in (task.mean, task.std))
+    images = ((fed_of(result) - mean) / std)[None]
+    fit = misfit(released.new_tensor([loss]), released, deviation)
+    return float(fit + oddity(total_variation(images), images.numel()))
 
 
 def labels_agree(found: Tensor, true: Tensor) -> float:

@@ -14,7 +14,7 @@ from gradveil.attacks.labels import find_labels
 from gradveil.attacks.observation import Observation, View, known_policies
 from gradveil.attacks.optimisers import OPTIMISERS
 from gradveil.attacks.priors import Statistics, known_statistics
-from gradveil.attacks.release import known_release
+from gradveil.attacks.release import known_noise, known_release
 from gradveil.attacks.search import Search
 from gradveil.attacks.starts import KNOWING, STARTS, knowledge
 from gradveil.errors import KnowledgeError, SettingsError, UnknownNameError
@@ -50,7 +50,9 @@ class GradientMatching(Attack):
     resolutions that take turns, coarse first: (2, 1) spends half of the steps at half the resolution. At each share of
     the steps in `prune` the worse half of a target's runs is dropped; a run stops once its distance falls to
     `tolerance` of what it started with. With `optimise_labels` labels are searched for together with the images. With
-    `knows_policy` the original image is searched for, through each draw of the policies that the task names.
+    `knows_policy` the original image is searched for, through each draw of the policies that the task names. With
+    `knows_noise` the total variation has the weight that makes the image the most likely one, given how strong the task
+    says that the noise is.
     """
 
     distance: str = "cosine"
@@ -73,6 +75,7 @@ class GradientMatching(Attack):
     tolerance: float = 0.0
     optimise_labels: bool = False
     knows_policy: bool = False
+    knows_noise: bool = False
     relative: bool = False
     finish: str | None = None
     finish_from: float = 0.25
@@ -105,6 +108,8 @@ class GradientMatching(Attack):
             raise SettingsError(
                 f"finish from {self.finish_from}: give a share of the steps up to 1, at full resolution"
             )
+        if self.knows_noise and (self.distance != "cosine" or self.finish is not None or self.relative):
+            raise SettingsError("known noise is weighed against the cosine: choose that, no finish, no relative prior")
         if not all(0 < share < 1 for share in self.prune):
             raise SettingsError(f"pruning at {self.prune}: give shares of the steps between 0 and 1")
 
@@ -119,6 +124,8 @@ class GradientMatching(Attack):
             known.append("public images of the same kind")
         if self.knows_policy:
             known.append("the set of policies in use, not the draw")
+        if self.knows_noise:
+            known.append("the strength of the noise, not the draw")
         return (*known, "the local steps, if the update is of several")
 
     def check(self, task: Task, updates: Sequence[Update]) -> None:
@@ -130,6 +137,8 @@ class GradientMatching(Attack):
                 known_statistics(task.model, update.buffers)
         if self.knows_policy and known_policies(task) is None:
             raise KnowledgeError("this attack looks through a policy and the task names none as known")
+        if self.knows_noise and any(known_noise(task, update.images) == 0 for update in updates):
+            raise KnowledgeError("this attack allows for noise and the task names none of known strength")
 
     def attack_many(
         self,
@@ -245,7 +254,8 @@ def observe(task: Task, updates: Sequence[Update], targets: Tensor, view: View |
     sizes = sizes_of(released)
     model = fold_batch_norm(task.model).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     flat = lay_flat(released, sizes)
-    return Observation(model, task.loss, flat, sizes, updates[0].local_steps, view, release=known_release(task, flat))
+    release = known_release(task, flat, updates[0].images)
+    return Observation(model, task.loss, flat, sizes, updates[0].local_steps, view, release=release)
 
 
 def check_updates(updates: Sequence[Update]) -> None:

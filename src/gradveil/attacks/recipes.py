@@ -21,6 +21,7 @@ STRONG = Ensemble(
         "cosine": replace(COSINE, steps=1200),
     }
 )
+POLICY_AWARE = replace(COSINE, steps=1200, start="best-guess", knows_policy=True, prune=(0.05, 0.1, 0.2, 0.3))
 # Deep Leakage from Gradients as Zhu et al. (2019) wrote it: labels are searched for, nothing is known of images.
 DLG = GradientMatching(
     distance="l2",
@@ -66,23 +67,35 @@ SINGLE: dict[str, Attack] = {
     "public-image": replace(COSINE, steps=600, start="public-image"),
     "noise": replace(COSINE, steps=600, start="normal"),
     # Knows the set of policies, tries their draws and searches for the original image (Kerckhoffs).
-    "policy-aware": replace(COSINE, steps=1200, start="best-guess", knows_policy=True, prune=(0.05, 0.1, 0.2, 0.3)),
+    "policy-aware": POLICY_AWARE,
+    # Knows how strong the noise is, and looks for the most likely image instead of the nearest gradient.
+    "noise-aware": replace(
+        COSINE,
+        steps=400,
+        start="best-guess",
+        relative=False,
+        total_variation=0.0,
+        last_variation=None,
+        knows_noise=True,
+    ),
     "analytic": Analytic(),
 }
 
-STANDARD_VERSION = 4
+STANDARD_VERSION = 5
 """Raised whenever `standard` attacks otherwise than before: results of different versions are not to be compared."""
 
 STANDARD = Ensemble(
     {
         "analytic": SINGLE["analytic"],
-        "levelled": STRONG.members["levelled"],
-        "inverting gradients": replace(COSINE, steps=1200, restarts=2, prune=(0.2,)),
-        "l2": replace(COSINE, steps=800, distance="l2"),
+        # Matches untrained networks to the last digit in a few hundred steps; the others then have nothing left to do.
+        "l1": replace(COSINE, steps=400, distance="l1"),
+        "levelled": replace(FAST, steps=1200),
+        "inverting gradients": replace(COSINE, steps=600),
         # Nothing comes near it where activations are smooth; elsewhere it is soon lost, and its loss says so.
-        "l-bfgs": replace(DLG, steps=40, start="zeros", optimise_labels=False),
-        "bn-prior": replace(COSINE, steps=800, batch_norm=1e-2),
-        "policy-aware": SINGLE["policy-aware"],
+        "l-bfgs": replace(DLG, steps=15, start="zeros", optimise_labels=False),
+        "bn-prior": replace(COSINE, steps=600, batch_norm=1e-2),
+        "noise-aware": SINGLE["noise-aware"],
+        "policy-aware": replace(POLICY_AWARE, steps=600),
     }
 )
 

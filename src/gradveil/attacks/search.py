@@ -9,11 +9,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from gradveil.attacks.distances import DISTANCES, Distance, similarities
+from gradveil.attacks.distances import DISTANCES, TINY, Distance, similarities
 from gradveil.attacks.finish import Finish
 from gradveil.attacks.observation import Observation
 from gradveil.attacks.optimisers import OPTIMISERS
 from gradveil.attacks.priors import Statistics, disagreement, energy, statistics_gap, variation_slope
+from gradveil.attacks.release import misfit, oddity
 from gradveil.models.frozen import freeze_batch_norm
 from gradveil.types import Reconstruction, Task
 
@@ -172,7 +173,7 @@ class Search:
         (slope,) = torch.autograd.grad(now.candidates, self.flat, now.slopes)
         images = self.images()
         (smooth,) = torch.autograd.grad(images, self.flat, variation_slope(images.detach()))
-        prior = self.attack.variation_weight(step) * smooth
+        prior = self.variation_weight(now, step) * smooth
         if self.has_priors:
             (others,) = torch.autograd.grad(self.penalty().sum(), self.flat)
             prior = prior + others
@@ -183,6 +184,14 @@ class Search:
             prior = prior * (slope != 0)
         unit = slope.abs().mean(1, keepdim=True) / smooth.abs().mean(1, keepdim=True).clamp(min=1e-30)
         return slope + unit * prior
+
+    def variation_weight(self, now: "Evaluation", step: int) -> Tensor | float:
+        """Weigh the total variation against the distance; with known noise as `misfit` and `oddity` do."""
+        if not self.attack.knows_noise:
+            return self.attack.variation_weight(step)
+        seen, distances = self.observations[0], now.distances.detach().requires_grad_()
+        (steepness,) = torch.autograd.grad(misfit(distances, seen.released, seen.release.deviation).sum(), distances)
+        return oddity(1 / steepness.clamp(min=TINY), self.size.numel())[:, None]
 
     def penalty(self) -> Tensor:
         """Add up the priors that have any weight, but for the total variation."""

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import torch
 from torch import Tensor, nn
@@ -16,7 +17,7 @@ from gradveil.defences import Arm, Defence, changes_gradient, defend_batch, defe
 from gradveil.errors import SettingsError
 from gradveil.models import ModelSpec
 from gradveil.rng import generator, global_state_from
-from gradveil.training import TrainingResult, TrainingSettings, train
+from gradveil.training import TrainingResult, TrainingSettings, is_unfinished, train
 from gradveil.training.checkpoint import Weights
 from gradveil.types import Batch, Reconstruction, Task, Update
 from gradveil.workers import Report
@@ -24,7 +25,10 @@ from gradveil.workers import Report
 
 @dataclass(frozen=True, eq=False)
 class TrainJob:
-    """Train the model under one arm; every arm starts from the same weights."""
+    """Train the model under one arm; every arm starts from the same weights.
+
+    In a `folder` the run is kept: it goes on where it was stopped, and one that was finished is not run again.
+    """
 
     spec: ModelSpec
     data: DataSet
@@ -33,6 +37,7 @@ class TrainJob:
     phases: tuple[str, ...]
     seed: int
     device: str
+    folder: Path | None = None
 
     def run(self, report: Report) -> TrainingResult:
         model = build_defended(self.spec, self.arm, self.seed)
@@ -44,6 +49,9 @@ class TrainJob:
             seed=self.seed,
             phases=self.phases,
             device=self.device,
+            folder=self.folder,
+            spec=self.spec,
+            resume=self.folder is not None and is_unfinished(self.folder),
             progress=lambda state: report(state.step, state.steps),
         )
 

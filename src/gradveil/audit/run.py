@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -82,12 +83,16 @@ def run_audit(
     workers: int = 1,
     device: str = "cpu",
     progress: OnProgress | None = None,
+    models: Path | None = None,
 ) -> AuditReport:
-    """Train under every arm, attack what its clients release, and score it."""
+    """Train under every arm, attack what its clients release, and score it.
+
+    With `models` the training of every arm is kept there, and not repeated the next time.
+    """
     if settings.images > len(data.test):
         raise SettingsError(f"{settings.images} images of {len(data.test)} test images: ask for fewer")
     with Workers(workers, settings.threads) as pool:
-        run = AuditRun(settings, data, pool, device, progress or (lambda *_: None))
+        run = AuditRun(settings, data, pool, device, progress or (lambda *_: None), models)
         trained = run.train()
         floors = make_floors(
             data,
@@ -104,10 +109,16 @@ class AuditRun:
     """One audit under way."""
 
     def __init__(
-        self, settings: AuditSettings, data: DataSet, workers: Workers, device: str, progress: OnProgress
+        self,
+        settings: AuditSettings,
+        data: DataSet,
+        workers: Workers,
+        device: str,
+        progress: OnProgress,
+        models: Path | None = None,
     ) -> None:
         self.settings, self.data = settings, data
-        self.workers, self.device, self.progress = workers, device, progress
+        self.workers, self.device, self.progress, self.models = workers, device, progress, models
         self.spec = ModelSpec(settings.model, data.shape, data.classes, data.mean, data.std)
         self.model = self.spec.build(generator(settings.seed, "model"))
         batch_size = min(settings.training.batch_size, len(data.train))
@@ -135,6 +146,7 @@ class AuditRun:
                 self.settings.phases,
                 self.settings.seed,
                 self.device,
+                None if self.models is None else self.models / arm.name,
             )
             for arm in self.arms
         ]

@@ -9,6 +9,7 @@ from gradveil.defences.base import (
     defend_model,
     defend_release,
     defend_update,
+    known_deviation,
 )
 from gradveil.defences.clip import Clip
 from gradveil.defences.dpsgd import DPSGD
@@ -49,6 +50,7 @@ __all__ = [
     "defend_update",
     "expand_arms",
     "guarantee_of",
+    "known_deviation",
     "list_edits",
     "parse_arm",
     "parse_defence",

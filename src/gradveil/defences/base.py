@@ -1,5 +1,6 @@
 """What a defence is: hooks around the computation of an update."""
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import ClassVar
@@ -46,6 +47,10 @@ class Defence(ABC):
     def release(self, update: Update, generator: torch.Generator) -> Update:  # noqa: ARG002
         """Change the update before it leaves the client."""
         return update
+
+    def deviation(self, images: int) -> float:  # noqa: ARG002
+        """Give the standard deviation of the noise it adds to every entry of an update of so many images."""
+        return 0.0
 
 
 def defend_model(defences: Sequence[Defence], model: nn.Module, generator: torch.Generator) -> nn.Module:
@@ -97,6 +102,20 @@ def defend_update(
     tensors = compute_defended(defences)(model, loss, batch, computing)
     update = Update(tensors, len(batch), labels=batch.labels.clone() if share_labels else None)
     return defend_release(defences, update, releasing)
+
+
+def known_deviation(defences: Sequence[Defence], images: int) -> float:
+    """Give the standard deviation of all the noise in an update of so many images; 0 if there is none to speak of.
+
+    Noise that was clipped, rounded or partly zeroed afterwards is no longer of the deviation that it had.
+    """
+    variance = 0.0
+    for defence in defences:
+        own = defence.deviation(images)
+        if own == 0 and type(defence).release is not Defence.release:
+            variance = 0.0
+        variance += own**2
+    return math.sqrt(variance)
 
 
 def changes_gradient(defences: Sequence[Defence]) -> bool:

@@ -56,9 +56,12 @@ class DPSGD(Parametrised):
             for gradients in single_gradients(model, loss, batch):
                 for name, tensor in clipped_sum(gradients, self.clip).items():
                     total[name] += tensor
-        deviation = self.noise * self.clip
         images = max(1, len(batch))
-        return {name: (tensor + deviation * normal(tensor, generator)) / images for name, tensor in total.items()}
+        deviation = self.deviation(images)
+        return {name: tensor / images + deviation * normal(tensor, generator) for name, tensor in total.items()}
+
+    def deviation(self, images: int) -> float:
+        return self.noise * self.clip / images
 
 
 def single_gradients(model: nn.Module, loss: Loss, batch: Batch) -> Iterator[Tensors]:

@@ -27,6 +27,9 @@ class Gaussian(Parametrised):
         noised = {name: tensor + self.scale * normal(tensor, generator) for name, tensor in update.tensors.items()}
         return replace(update, tensors=noised)
 
+    def deviation(self, images: int) -> float:  # noqa: ARG002
+        return self.scale
+
 
 @dataclass(frozen=True, repr=False)
 class Laplacian(Parametrised):
@@ -43,6 +46,9 @@ class Laplacian(Parametrised):
     def release(self, update: Update, generator: torch.Generator) -> Update:
         noised = {name: tensor + self.scale * laplace(tensor, generator) for name, tensor in update.tensors.items()}
         return replace(update, tensors=noised)
+
+    def deviation(self, images: int) -> float:  # noqa: ARG002
+        return math.sqrt(2) * self.scale
 
 
 def normal(like: Tensor, generator: torch.Generator) -> Tensor:

@@ -33,11 +33,12 @@ STRENGTHS: dict[str, tuple[str, str, str]] = {
 """From weak to strong; CIFAR-100 gets the one in the middle."""
 SEEDS = 3
 RANDOM_POLICIES = 10
+COLOUR_STEPS = 60
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One arm, trained and attacked with one seed."""
+    """One arm, trained and attacked with one seed; `steps` are those of each member of the attack, if not its own."""
 
     part: str
     data: str
@@ -46,6 +47,7 @@ class Trial:
     seed: int
     images: int
     fraction: float = 1.0
+    steps: int | None = None
 
     def to_record(self) -> dict[str, Any]:
         return asdict(self)
@@ -69,11 +71,11 @@ def bundled() -> Iterator[Trial]:
 
 
 def colour() -> Iterator[Trial]:
-    """One strength, one seed, a tenth of the training images."""
+    """One strength, one seed, a tenth of the training images, and an attack that a processor can bear."""
     for arm in arms((1,)):
-        yield Trial("colour", COLOUR, "resnet20-1", arm, 0, 12, 0.1)
+        yield Trial("colour", COLOUR, "resnet20-1", arm, 0, 12, 0.1, COLOUR_STEPS)
     for number in range(RANDOM_POLICIES):
-        yield Trial("colour", COLOUR, "resnet20-1", f"random-policy:{number}", 0, 2, 0.1)
+        yield Trial("colour", COLOUR, "resnet20-1", f"random-policy:{number}", 0, 2, 0.1, COLOUR_STEPS)
 
 
 PARTS: dict[str, Callable[[], Iterator[Trial]]] = {"bundled": bundled, "colour": colour}
@@ -81,7 +83,10 @@ PARTS: dict[str, Callable[[], Iterator[Trial]]] = {"bundled": bundled, "colour":
 
 @dataclass(eq=False)
 class DefenceStudy:
-    """A folder with a journal; every trial is run at most once with the same attack and training."""
+    """A folder with a journal and the models; every trial is run at most once with the same attack and training.
+
+    Another attack finds the models there and does not train them again.
+    """
 
     folder: Path
     data: dict[str, DataSet]
@@ -102,7 +107,10 @@ class DefenceStudy:
                 mine = [trial for trial in trials if trial.data == name and trial.to_record() not in done]
                 if mine:
                     shared = crew.share(data)
-                    jobs = [TrialJob(trial, self.settings_of(trial), self.describe(), shared) for trial in mine]
+                    jobs = [
+                        TrialJob(trial, self.settings_of(trial), self.describe(), shared, self.models_of(trial))
+                        for trial in mine
+                    ]
                     self.run_jobs(crew, jobs, progress)
 
     def run_jobs(self, crew: Workers, jobs: Sequence["TrialJob"], progress: Progress) -> None:
@@ -132,6 +140,10 @@ class DefenceStudy:
             "training": self.training.to_record(),
         }
 
+    def models_of(self, trial: Trial) -> Path:
+        """Say where the models of a trial's seed are kept."""
+        return self.folder / "models" / f"{trial.data}_{trial.model}_{self.training.epochs}-epochs_seed-{trial.seed}"
+
     def settings_of(self, trial: Trial) -> AuditSettings:
         """Say how one arm is trained and attacked; the attacker is told the defence, though never what was drawn."""
         return AuditSettings(
@@ -141,7 +153,7 @@ class DefenceStudy:
             attacks=(self.attack,),
             images=trial.images,
             knows_defence=True,
-            steps=self.steps,
+            steps=trial.steps if self.steps is None else self.steps,
             training=replace(self.training, fraction=trial.fraction),
             floor_images=self.floor_images,
             group=trial.images,
@@ -157,12 +169,18 @@ class TrialJob:
     settings: AuditSettings
     study: dict[str, Any]
     data: Shared[DataSet]
+    models: Path
 
     def run(self, report: Report) -> dict[str, Any]:
         """Train and attack one arm; gives the line of the journal. A training may come to nothing under its defence."""
         head = {"trial": self.trial.to_record(), "study": self.study}
         try:
-            found = run_audit(self.settings, self.data.get(), progress=lambda _, share: report(round(100 * share), 100))
+            found = run_audit(
+                self.settings,
+                self.data.get(),
+                progress=lambda _, share: report(round(100 * share), 100),
+                models=self.models,
+            )
         except DivergenceError as error:
             return {**head, "diverged": str(error)}
         return {
