@@ -46,6 +46,8 @@ def release(task: Task, image: int, defence: str = NOISE) -> tuple[Batch, Update
         (("prune:90", "gaussian:2"), 2.0),
         (("gaussian:2", "prune:90"), 0.0),
         (("gaussian:2", "clip:1"), 0.0),
+        (("prune:90", "dpsgd:noise=2:clip=1"), 0.0),
+        (("gaussian:3", "dpsgd:noise=16:clip=1"), 5.0),
         (("prune:90",), 0.0),
         ((), 0.0),
     ],

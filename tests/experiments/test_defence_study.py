@@ -10,7 +10,7 @@ import torch
 from gradveil import data
 from gradveil.data import DataSet
 from gradveil.defences import parse_arm
-from gradveil.experiments.defence_tables import Line, make_lines, make_points, render_markdown
+from gradveil.experiments.defence_tables import Line, make_lines, make_panels, render_markdown
 from gradveil.experiments.defences import GREY, PARTS, DefenceStudy, Trial
 from gradveil.reports.pareto import Point, draw_pareto, pareto_front
 from gradveil.training import FAST
@@ -99,10 +99,11 @@ def test_seeds_are_pooled_and_random_policies_averaged(study: DefenceStudy) -> N
     assert (plain.arm, plain.trials, plain.images) == ("crop-flip", 2, 2)
     assert private.epsilon is not None
     assert plain.epsilon is None
-    figure = random.advantages["final"]
     assert random.arm == "random-policy"
-    assert figure is not None
-    assert figure.count == 2
+    for line in (plain, random):
+        assert [figure is not None and figure.count for figure in (line.fed["final"], line.original["init"])] == [2, 2]
+    assert private.bound is not None
+    assert 0.01 < private.bound < 1
 
 
 def test_the_table_has_a_line_for_each_arm(study: DefenceStudy) -> None:
@@ -111,13 +112,17 @@ def test_the_table_has_a_line_for_each_arm(study: DefenceStudy) -> None:
     lost = {"trial": replace(TRIALS[0], arm="clip:1").to_record(), "diverged": "the loss is nan"}
     (only,) = make_lines([replace(TRIALS[0], arm="clip:1")], [lost])
     assert only.texts(None)[:3] == ["`clip:1`", "0 of 1", "1 diverged"]
-    text = render_markdown({"trial": lines}, study.describe())
+    text = render_markdown({"trial": more}, {"trial": lines}, study.describe())
     assert len(re.findall(r"^\| `", text, re.MULTILINE)) == len(lines)
     assert "| 1.0× |" in text
     assert "| `crop-flip` | 2 of 3 |" in text
     assert "| `sign` | 0 of 1 | not run |" in text
-    assert "with 1 steps" in text
-    picture = draw_pareto({phase: make_points(lines, phase) for phase in ("init", "final")}, "trial")
+    assert "`lenet` on 100% of the images; the attack has 1 steps for each member." in text
+    panels = make_panels(lines)
+    assert [[point.name for point in points] for points in panels.values()] == [
+        ["crop-flip", "dpsgd:noise=1:clip=1", "random-policy"]
+    ] * 4
+    picture = draw_pareto(panels, "trial")
     assert picture.startswith(b"\x89PNG")
 
 

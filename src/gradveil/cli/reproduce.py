@@ -150,9 +150,9 @@ def write_defences(out: Path, study: DefenceStudy, parts: Mapping[str, Sequence[
     """Write the table, a picture for each part that has results, and the record of all trials."""
     entries = [entry for entry in study.entries() if entry["trial"]["part"] in parts]
     lines = {part: defence_tables.make_lines(trials, entries) for part, trials in parts.items()}
-    write_file(out / "defences.md", defence_tables.render_markdown(lines, study.describe()))
+    write_file(out / "defences.md", defence_tables.render_markdown(parts, lines, study.describe()))
     for part, found in lines.items():
-        panels = {phase: defence_tables.make_points(found, phase) for phase in defence_tables.PHASES}
+        panels = defence_tables.make_panels(found)
         if any(panels.values()):
             write_file(out / f"{part}.png", draw_pareto(panels, f"{part}: accuracy against leak, {study.attack}"))
     written = record("reproduce defences", {"parts": list(parts), **study.describe()}, {"trials": entries})

@@ -107,10 +107,11 @@ def defend_update(
 def known_deviation(defences: Sequence[Defence], images: int) -> float:
     """Give the standard deviation of all the noise in an update of so many images; 0 if there is none to speak of.
 
-    Noise that was clipped, rounded or partly zeroed afterwards is no longer of the deviation that it had.
+    Noise that was clipped, rounded or partly zeroed afterwards is no longer of the deviation that it had; whatever is
+    released was computed before.
     """
     variance = 0.0
-    for defence in defences:
+    for defence in sorted(defences, key=lambda one: type(one).compute is Defence.compute):
         own = defence.deviation(images)
         if own == 0 and type(defence).release is not Defence.release:
             variance = 0.0

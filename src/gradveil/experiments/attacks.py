@@ -43,14 +43,13 @@ def follow(found: Reconstruction, truth: Truth) -> list[tuple[float, float]]:
 def with_budget(attack: Attack, evaluations: int | None) -> Attack:
     """Shorten or lengthen an attack so that it computes about `evaluations` gradients for one image.
 
-    The members of an ensemble share them, but for those that take none and those that need a policy to look through.
+    The members of an ensemble share them, but for those that take none and those that need to know a defence.
     """
     if evaluations is None:
         return attack
     if isinstance(attack, Ensemble):
-        sharing = sum(
-            isinstance(member, GradientMatching) and not member.knows_policy for member in attack.members.values()
-        )
+        searching = [member for member in attack.members.values() if isinstance(member, GradientMatching)]
+        sharing = sum(not (member.knows_policy or member.knows_noise) for member in searching)
         share = max(1, evaluations // max(1, sharing))
         return Ensemble({name: with_budget(member, share) for name, member in attack.members.items()})
     if isinstance(attack, GradientMatching):

@@ -3,6 +3,8 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
+from statistics import median
 from typing import Any
 
 from gradveil.audit import Row
@@ -13,25 +15,29 @@ from gradveil.metrics import Interval, mean_interval
 from gradveil.reports.pareto import Point
 
 PHASES = ("init", "final")
+FED, ORIGINAL = "advantage_transformed", "advantage_aligned"
 RANDOM = "random-policy"
 COLUMNS = (
     "arm",
     "trials",
     "test accuracy, %",
-    "advantage at init, dB",
+    "init: T(x)",
+    "init: x",
     "worst",
-    "advantage at the end, dB",
+    "end: T(x)",
+    "end: x",
     "worst",
     "n",
     "training time",
     "ε of training",
+    "bound",
 )
 
 
 @dataclass(frozen=True, eq=False)
 class Line:
     """One arm over its seeds, or the random policies together; `asked` is how many trials it was to have, and so
-    many of them `diverged` in training.
+    many of them `diverged` in training. Advantages are, phase by phase, for T(x) and for aligned x.
     """
 
     arm: str
@@ -39,19 +45,22 @@ class Line:
     diverged: int
     trials: int
     accuracy: Interval
-    advantages: Mapping[str, Interval | None]
+    fed: Mapping[str, Interval | None]
+    original: Mapping[str, Interval | None]
     worst: Mapping[str, float | None]
     images: int
     failed: int
     seconds: float
     epsilon: float | None
+    bound: float | None
 
     def texts(self, plain_seconds: float | None) -> list[str]:
         """Write the line as the table shows it; the training time is in times that of crop-flip."""
         figures = []
         for phase in PHASES:
             worst = self.worst[phase]
-            figures += [write(self.advantages[phase], signed=True), "–" if worst is None else f"{worst:+.1f}"]
+            figures += [write(figure, signed=True) for figure in (self.fed[phase], self.original[phase])]
+            figures.append("–" if worst is None else f"{worst:+.1f}")
         return [
             f"`{self.arm}`",
             (f"{self.trials}" if self.trials == self.asked else f"{self.trials} of {self.asked}")
@@ -61,6 +70,7 @@ class Line:
             f"{self.images}" + (f", {self.failed} failed" if self.failed else ""),
             "–" if plain_seconds is None else f"{self.seconds / plain_seconds:.1f}×",
             "–" if self.epsilon is None else f"{self.epsilon:.3g}",
+            "–" if self.bound is None else f"{self.bound:.1%}",
         ]
 
 
@@ -105,22 +115,23 @@ def name_of(arm: str) -> str:
 def make_line(arm: str, asked: int, diverged: int, trials: Sequence[Mapping[str, Any]]) -> Line:
     """Pool the images of an arm's seeds; of random policies, average the policies' means."""
     summaries = {phase: summarise_phase(arm, phase, trials) for phase in PHASES}
-    advantages = {phase: summary.advantage for phase, summary in summaries.items()}
-    if arm == RANDOM:
-        advantages = {phase: mean_of_means(phase, trials) for phase in PHASES}
-    guarantee = trials[0]["notes"]["training"]
+    # The unit of random policies is the policy.
+    units = [[trial] for trial in trials] if arm == RANDOM else [trials]
+    notes = trials[0]["notes"]
     return Line(
         arm,
         asked,
         diverged,
         len(trials),
         mean_interval([trial["test_accuracy"] for trial in trials]),
-        advantages,
+        *({phase: pool(kind, phase, units) for phase in PHASES} for kind in (FED, ORIGINAL)),
         {phase: summary.worst_advantage for phase, summary in summaries.items()},
         summaries["final"].images,
         sum(summary.failed for summary in summaries.values()),
-        sum(trial["training_seconds"] for trial in trials) / len(trials),
-        None if guarantee is None else guarantee["epsilon"],
+        # Of other work on the machine, the median feels least.
+        median(trial["training_seconds"] for trial in trials),
+        None if notes["training"] is None else notes["training"]["epsilon"],
+        notes["bound"],
     )
 
 
@@ -129,33 +140,60 @@ def summarise_phase(arm: str, phase: str, trials: Sequence[Mapping[str, Any]]) -
     return summarise_cell(arm, phase, rows[0].attack, rows)
 
 
-def mean_of_means(phase: str, trials: Sequence[Mapping[str, Any]]) -> Interval | None:
-    found = [summarise_phase(trial["trial"]["arm"], phase, [trial]).advantage for trial in trials]
-    means = [advantage.mean for advantage in found if advantage is not None]
-    return mean_interval(means) if means else None
+def pool(kind: str, phase: str, units: Sequence[Sequence[Mapping[str, Any]]]) -> Interval | None:
+    """Take one figure over the images of all trials; with several units, over the units' means."""
+    summaries = [summarise_phase(unit[0]["trial"]["arm"], phase, unit) for unit in units]
+    figures = [summary.figures[kind] for summary in summaries if kind in summary.figures]
+    return (
+        mean_interval([figure.mean for figure in figures]) if len(units) > 1 and figures else next(iter(figures), None)
+    )
 
 
-def make_points(lines: Sequence[Line | Missing], phase: str) -> list[Point]:
+def make_panels(lines: Sequence[Line | Missing]) -> dict[str, list[Point]]:
+    """Make the panels of the picture: what was fed and the original, before and after training."""
+    run = [line for line in lines if isinstance(line, Line)]
+    return {
+        title: make_points([(line, figures(line)[phase]) for line in run])
+        for phase, when in zip(PHASES, ("the first weights", "the last weights"), strict=True)
+        for title, figures in (
+            (f"{when}: what the model was fed, T(x)", attrgetter("fed")),
+            (f"{when}: the original x, aligned", attrgetter("original")),
+        )
+    }
+
+
+def make_points(figures: Sequence[tuple[Line, Interval | None]]) -> list[Point]:
     """Place every arm whose attack gave a result."""
-    found = [(line, line.advantages[phase]) for line in lines if isinstance(line, Line)]
-    return [Point(line.arm, figure.mean, line.accuracy.mean) for line, figure in found if figure is not None]
+    return [Point(line.arm, figure.mean, line.accuracy.mean) for line, figure in figures if figure is not None]
 
 
-def render_markdown(parts: Mapping[str, Sequence[Line | Missing]], study: Mapping[str, Any]) -> str:
+def render_markdown(
+    parts: Mapping[str, Sequence[Trial]], lines: Mapping[str, Sequence[Line | Missing]], study: Mapping[str, Any]
+) -> str:
     """Write one table for each part."""
-    steps = "" if study["steps"] is None else f" with {study['steps']} steps for each of its members"
     text = [
         "# Privacy and accuracy under every defence",
         "",
-        f"Attack: {study['attack']}{steps}, told the defence. A trial is one seed, of random-policy one policy. "
-        "Advantage over chance: the larger of that for T(x) and for aligned x, mean ± half the 95% interval over "
-        "images (over policies for random-policy), and that of the worst image. Accuracy: mean ± standard deviation "
-        "over trials. Training time: in times that of crop-flip.",
+        f"Attack: {study['attack']} (`standard` is version {study['standard_version']}), told the defence. A trial is "
+        "one seed, of random-policy one policy. T(x), x: the attack's advantage over chance, in dB, for what the model "
+        "was fed and for the original with flip, shift and lighting given away; mean ± half the 95% interval over "
+        "images (over policies for random-policy). Worst: the larger of the two for the image that lost most. "
+        "Accuracy: mean ± standard deviation over trials. Training time: in times that of crop-flip, medians over "
+        "trials. Bound: what any attacker can reach from the one release where chance is 1%.",
         "",
     ]
-    for part, lines in parts.items():
-        plain = next((line.seconds for line in lines if isinstance(line, Line) and line.arm == "crop-flip"), None)
-        text += [f"## {part}", "", "| " + " | ".join(COLUMNS) + " |", "|" + "---|" * len(COLUMNS)]
-        text += ["| " + " | ".join(line.texts(plain)) + " |" for line in lines]
+    for part, found in lines.items():
+        plain = next((line.seconds for line in found if isinstance(line, Line) and line.arm == "crop-flip"), None)
+        text += [f"## {part}", "", describe_part(parts[part], study["steps"]), ""]
+        text += ["| " + " | ".join(COLUMNS) + " |", "|" + "---|" * len(COLUMNS)]
+        text += ["| " + " | ".join(line.texts(plain)) + " |" for line in found]
         text.append("")
     return "\n".join(text)
+
+
+def describe_part(trials: Sequence[Trial], steps: int | None) -> str:
+    """Say what was trained and attacked, and with how many steps; `steps` overrules those of the trials."""
+    models = ", ".join(dict.fromkeys(f"`{trial.model}` on {trial.fraction:.0%} of the images" for trial in trials))
+    own = {trial.steps if steps is None else steps for trial in trials}
+    taken = "its own number of steps" if own == {None} else f"{max(filter(None, own))} steps for each member"
+    return f"{models}; the attack has {taken}."

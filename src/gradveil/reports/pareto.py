@@ -9,6 +9,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 MARKERS = "os^D"
+ACROSS = 2
 
 
 @dataclass(frozen=True)
@@ -34,16 +35,18 @@ def pareto_front(points: Sequence[Point]) -> list[Point]:
 
 
 def draw_pareto(panels: Mapping[str, Sequence[Point]], title: str) -> bytes:
-    """Draw one panel for each phase, each defence in its own colour with its strengths joined; gives a PNG."""
-    figure = Figure(figsize=(6.5 * len(panels) + 1.5, 5.5), dpi=120, layout="constrained")
+    """Draw a panel for each name, two side by side, each defence in its colour, its strengths joined; gives a PNG."""
+    down = -(-len(panels) // ACROSS)
+    figure = Figure(figsize=(6.5 * ACROSS + 1.5, 5 * down + 0.5), dpi=110, layout="constrained")
     FigureCanvasAgg(figure)
     names = dict.fromkeys(split_name(point.name)[0] for points in panels.values() for point in points)
     looks = {name: (f"C{place % 10}", MARKERS[place // 10 % len(MARKERS)]) for place, name in enumerate(names)}
-    panel = figure.subplots(1, len(panels), squeeze=False)[0]
-    for axes, (phase, points) in zip(panel, panels.items(), strict=True):
+    places = [figure.add_subplot(down, ACROSS, place + 1) for place in range(len(panels))]
+    for axes, (name, points) in zip(places, panels.items(), strict=True):
         draw_panel(axes, points, looks)
-        axes.set_title(phase, fontsize=10)
-    handles = {str(line.get_label()): line for axes in panel for line in axes.get_lines() if line.get_label()[0] != "_"}
+        axes.set_title(name, fontsize=10)
+    lines = [line for axes in places for line in axes.get_lines()]
+    handles = {str(line.get_label()): line for line in lines if str(line.get_label())[0] != "_"}
     figure.legend(handles.values(), handles.keys(), loc="outside right center", frameon=False, fontsize=8)
     figure.suptitle(title, fontsize=10)
     target = io.BytesIO()
