@@ -26,6 +26,7 @@ from gradveil.attacks.matching import best_restart, observe
 from gradveil.attacks.observation import ALONE
 from gradveil.attacks.optimisers import Adam, LimitedMemory, Nesterov, Optimiser
 from gradveil.attacks.priors import disagreement, known_statistics, statistics_gap, total_variation, variation_slope
+from gradveil.attacks.release import known_draws
 from gradveil.attacks.search import enlarge, shrink
 from gradveil.client import local_update
 from gradveil.defences import defend_update, parse_arm
@@ -150,6 +151,26 @@ def test_the_true_image_matches_through_a_known_release(defence: str) -> None:
         torch.testing.assert_close(candidate.sign(), seen.released.sign())
     else:
         torch.testing.assert_close(candidate, seen.released, rtol=1e-3, atol=1e-5)
+
+
+def test_what_a_known_bottleneck_drew_is_left_out() -> None:
+    (precode,) = parse_arm("precode:width=4,no-base").defences
+    plain = build("lenet-relu", (1, 12, 12), 4, (0.5,), (0.5,), generator(0)).eval()
+    model = precode.model(plain, generator(1))
+    batch = Batch(torch.rand(1, 1, 12, 12, generator=generator(1)), torch.tensor([2]))
+    task = Task(model, F.cross_entropy, (1, 12, 12), 4, (0.5,), (0.5,), (str(precode), "prune:50"))
+    update = defend_update(parse_arm("prune:50,no-base").defences, model, task.loss, batch, generator(2))
+    seen = observe(task, [update], torch.arange(1), None)
+    assert seen.release.shown is not None
+    shown = dict(zip(seen.sizes, torch.split(seen.release.shown[0], list(seen.sizes.values())), strict=True))
+    for name, entries in shown.items():
+        if name.startswith("head."):
+            assert not entries.any()
+        else:
+            assert torch.equal(entries, update.tensors[name].flatten() != 0)
+    nothing_else = precode.model(nn.Sequential(nn.Flatten(), nn.Linear(144, 4)), generator(1))
+    assert known_draws(replace(task, model=nothing_else), {"1.0.encode.weight": 1, "1.1.weight": 1}) is None
+    assert known_draws(replace(task, known_defences=()), seen.sizes) is None
 
 
 def test_levelling_gives_every_parameter_the_same_say() -> None:

@@ -22,7 +22,7 @@ def matching_loss(task: Task, update: Update, fed: Tensor, labels: Tensor) -> fl
     released, ours = (add_target(one.tensors) for one in (update, again))
     sizes = sizes_of(released)
     candidate, seen = lay_flat(ours, sizes), lay_flat(released, sizes)
-    distance, _ = cosine(known_release(task, seen, update.images)(candidate, sizes, softness=0), seen, sizes)
+    distance, _ = cosine(known_release(task, seen, sizes, update.images)(candidate, sizes, softness=0), seen, sizes)
     return float(distance)
 
 

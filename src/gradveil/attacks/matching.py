@@ -254,7 +254,7 @@ def observe(task: Task, updates: Sequence[Update], targets: Tensor, view: View |
     sizes = sizes_of(released)
     model = fold_batch_norm(task.model).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     flat = lay_flat(released, sizes)
-    release = known_release(task, flat, updates[0].images)
+    release = known_release(task, flat, sizes, updates[0].images)
     return Observation(model, task.loss, flat, sizes, updates[0].local_steps, view, release=release)
 
 

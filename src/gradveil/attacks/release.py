@@ -6,7 +6,8 @@ import torch
 from torch import Tensor
 
 from gradveil.attacks.distances import TINY, Sizes, norm_of
-from gradveil.defences import known_deviation, parse_defences
+from gradveil.defences import Precode, known_deviation, parse_defences
+from gradveil.defences.precode import find_bottleneck
 from gradveil.types import Task
 
 ZEROING = ("prune:", "topk:", "soteria:")
@@ -21,8 +22,8 @@ TYPICAL_VARIATION = 0.43
 class Release:
     """What is known to happen to T updates before they leave, so far as a candidate can be made to look alike.
 
-    `shown`, T×P, tells the entries that still say something if others were zeroed; `sign` that only signs are left,
-    with one magnitude for each parameter tensor; `deviation` is that of the noise in every entry.
+    `shown`, T×P, tells the entries that still say something if others were zeroed or drawn; `sign` that only signs are
+    left, with one magnitude for each parameter tensor; `deviation` is that of the noise in every entry.
     """
 
     shown: Tensor | None = None
@@ -49,10 +50,30 @@ def soften(part: Tensor, softness: float) -> Tensor:
     return mean * part / (size + softness * mean + TINY)
 
 
-def known_release(task: Task, released: Tensor, images: int) -> Release:
+def known_release(task: Task, released: Tensor, sizes: Sizes, images: int) -> Release:
     """Read off the defences that the attacker knows what to make of these updates, T×P, of so many images each."""
     zeroed = any(defence.startswith(ZEROING) for defence in task.known_defences)
-    return Release(released != 0 if zeroed else None, SIGN in task.known_defences, known_noise(task, images))
+    shown = released != 0 if zeroed else None
+    drawn = known_draws(task, sizes)
+    if drawn is not None:
+        shown = ~drawn.expand_as(released) if shown is None else shown & ~drawn
+    return Release(shown, SIGN in task.known_defences, known_noise(task, images))
+
+
+def known_draws(task: Task, sizes: Sizes) -> Tensor | None:
+    """Tell which entries, P, are of a bottleneck that draws or come after it; None if there are no such, or no others.
+
+    Their gradients are of the client's own draw, and lead astray whoever cannot repeat it (Scheliga et al., 2022,
+    arXiv:2208.04767).
+    """
+    if not any(isinstance(defence, Precode) for defence in parse_defences(task.known_defences)):
+        return None
+    bottleneck = find_bottleneck(task.model)
+    drawn = [name.startswith(bottleneck) for name in sizes]
+    if all(drawn) or not any(drawn):
+        return None
+    counts = torch.tensor(list(sizes.values()))
+    return torch.tensor(drawn).repeat_interleave(counts)
 
 
 def known_noise(task: Task, images: int) -> float:

@@ -62,6 +62,12 @@ class Bottleneck(nn.Module):
         return charged
 
 
+def find_bottleneck(model: nn.Module) -> str:
+    """Give what the names of the bottleneck's parameters and of the last layer's begin with."""
+    name = next(name for name, module in model.named_modules() if isinstance(module, Bottleneck))
+    return name.removesuffix("0")
+
+
 class Charge(torch.autograd.Function):
     """Pass `values` on unchanged, and add `weight`·`penalty` to whatever loss is taken of them.
 
