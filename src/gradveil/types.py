@@ -58,7 +58,8 @@ class Task:
     """What everyone in the training knows.
 
     The model takes float images in [0, 1]; its first layer normalises. `mean` is the data set's mean colour. `public`
-    holds images of the same kind that anyone can have; some attacks start from them.
+    holds images of the same kind that anyone can have; some attacks start from them. An update is the mean of those of
+    so many `participants`, one unless they are aggregated securely.
     """
 
     model: nn.Module
@@ -69,6 +70,7 @@ class Task:
     std: tuple[float, ...]
     known_defences: tuple[str, ...] = ()
     public: Batch | None = None
+    participants: int = 1
 
 
 @dataclass(frozen=True, eq=False)

@@ -56,6 +56,11 @@ def test_the_strength_is_read_off_the_known_defences(known: tuple[str, ...], dev
     assert known_noise(make_task(known), images=4) == pytest.approx(deviation)
 
 
+def test_the_noise_of_many_participants_averages_out() -> None:
+    for known, deviation in ((("gaussian:0.5",), 0.25), (("dpsgd:noise=3:clip=0.5",), 0.75)):
+        assert known_noise(replace(make_task(known), participants=4), images=4) == pytest.approx(deviation)
+
+
 @pytest.mark.parametrize("defence", ["gaussian:0.02", "laplacian:0.02", "dpsgd:noise=0.02:clip=100"])
 def test_the_noise_is_as_strong_as_is_said(defence: str) -> None:
     task = make_task((defence,))

@@ -1,5 +1,6 @@
 """What an attacker who knows how updates are released makes of that: candidates are compared as they would look."""
 
+import math
 from dataclasses import dataclass, replace
 
 import torch
@@ -69,7 +70,7 @@ def known_draws(task: Task, sizes: Sizes) -> Tensor | None:
     if not any(isinstance(defence, Precode) for defence in parse_defences(task.known_defences)):
         return None
     bottleneck = find_bottleneck(task.model)
-    drawn = [name.startswith(bottleneck) for name in sizes]
+    drawn = [bottleneck is not None and name.startswith(bottleneck) for name in sizes]
     if all(drawn) or not any(drawn):
         return None
     counts = torch.tensor(list(sizes.values()))
@@ -77,8 +78,12 @@ def known_draws(task: Task, sizes: Sizes) -> Tensor | None:
 
 
 def known_noise(task: Task, images: int) -> float:
-    """Give the standard deviation of the noise that the attacker knows to be in an update; 0 if it knows of none."""
-    return known_deviation(parse_defences(task.known_defences), images)
+    """Give the standard deviation of the noise that the attacker knows to be in an update; 0 if it knows of none.
+
+    In the mean of several participants' updates each has its own.
+    """
+    alone = known_deviation(parse_defences(task.known_defences), images // task.participants)
+    return alone / math.sqrt(task.participants)
 
 
 def misfit(distances: Tensor, released: Tensor, deviation: float) -> Tensor:

@@ -191,7 +191,7 @@ class Search:
             return self.attack.variation_weight(step)
         seen, distances = self.observations[0], now.distances.detach().requires_grad_()
         (steepness,) = torch.autograd.grad(misfit(distances, seen.released, seen.release.deviation).sum(), distances)
-        return oddity(1 / steepness.clamp(min=TINY), self.size.numel())[:, None]
+        return (oddity(torch.ones_like(steepness), self.size.numel()) / steepness.clamp(min=TINY))[:, None]
 
     def penalty(self) -> Tensor:
         """Add up the priors that have any weight, but for the total variation."""

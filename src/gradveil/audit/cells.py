@@ -110,6 +110,7 @@ class AttackJob:
             self.spec.std,
             self.known_defences,
             self.public,
+            self.participants,
         )
         names = [self.names[group[0]] for group in groups]
         sources = [generator(self.seed, "attack", self.attack_name, name, device=self.device) for name in names]

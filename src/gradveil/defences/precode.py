@@ -62,10 +62,11 @@ class Bottleneck(nn.Module):
         return charged
 
 
-def find_bottleneck(model: nn.Module) -> str:
-    """Give what the names of the bottleneck's parameters and of the last layer's begin with."""
-    name = next(name for name, module in model.named_modules() if isinstance(module, Bottleneck))
-    return name.removesuffix("0")
+def find_bottleneck(model: nn.Module) -> str | None:
+    """Give what the names of the bottleneck's parameters and of the last layer's begin with; None without one."""
+    found = (name for name, module in model.named_modules() if isinstance(module, Bottleneck))
+    name = next(found, None)
+    return None if name is None else name.removesuffix("0")
 
 
 class Charge(torch.autograd.Function):
