@@ -33,7 +33,7 @@ STRENGTHS: dict[str, tuple[str, str, str]] = {
 """From weak to strong; CIFAR-100 gets the one in the middle."""
 SEEDS = 3
 RANDOM_POLICIES = 10
-COLOUR_STEPS = 60
+COLOUR_STEPS = 200
 
 
 @dataclass(frozen=True)
