@@ -91,6 +91,16 @@ def test_other_settings_are_another_study(study: DefenceStudy) -> None:
     assert other.entries() == []
 
 
+def test_another_attack_finds_the_models_trained(study: DefenceStudy) -> None:
+    other = make_study(study.folder)
+    other.steps = 3
+    other.run(TRIALS[:1], silent)
+    (again,) = other.entries()
+    before = next(entry for entry in study.entries() if entry["trial"] == again["trial"])
+    assert again["training_seconds"] == before["training_seconds"]
+    assert again["test_accuracy"] == before["test_accuracy"]
+
+
 def test_seeds_are_pooled_and_random_policies_averaged(study: DefenceStudy) -> None:
     plain, private, random = make_lines(TRIALS, study.entries())
     assert isinstance(plain, Line)
