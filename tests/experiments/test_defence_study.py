@@ -142,3 +142,8 @@ def test_no_point_of_the_front_is_beaten() -> None:
     for point in points:
         beaten = any(p.advantage <= point.advantage and p.accuracy >= point.accuracy for p in points if p != point)
         assert (point in front) == (not beaten)
+
+
+def test_worse_than_chance_is_no_place_on_the_front() -> None:
+    points = [Point("useless", -2.0, 0.1), Point("useful", -1.0, 0.7), Point("leaky", 9.0, 0.9)]
+    assert [point.name for point in pareto_front(points)] == ["useful", "leaky"]

@@ -165,7 +165,11 @@ def make_panels(lines: Sequence[Line | Missing]) -> dict[str, list[Point]]:
 
 def make_points(figures: Sequence[tuple[Line, Interval | None]]) -> list[Point]:
     """Place every arm whose attack gave a result."""
-    return [Point(line.arm, figure.mean, line.accuracy.mean) for line, figure in figures if figure is not None]
+    return [
+        Point(line.arm, figure.mean, line.accuracy.mean, 0.0 if figure.low is None else figure.mean - figure.low)
+        for line, figure in figures
+        if figure is not None
+    ]
 
 
 def render_markdown(

@@ -14,21 +14,30 @@ ACROSS = 2
 
 @dataclass(frozen=True)
 class Point:
-    """One choice: the attacker's advantage in dB, less is better, and the accuracy, more is better."""
+    """One choice: the attacker's advantage in dB, less is better down to chance, and the accuracy, more is better.
+
+    `interval` is half the width of the advantage's interval.
+    """
 
     name: str
     advantage: float
     accuracy: float
+    interval: float = 0.0
+
+    @property
+    def leak(self) -> float:
+        """Count what is below chance as chance: that one attack does worse than that is no merit of a defence."""
+        return max(self.advantage, 0.0)
 
 
 def pareto_front(points: Sequence[Point]) -> list[Point]:
-    """Keep the points that no other is better than in one way and at least as good as in the other, by advantage.
+    """Keep the points that no other is better than in one way and at least as good as in the other, by leak.
 
     >>> [point.name for point in pareto_front([Point("a", 3, 0.9), Point("b", 1, 0.8), Point("c", 2, 0.7)])]
     ['b', 'a']
     """
     front: list[Point] = []
-    for point in sorted(points, key=lambda point: (point.advantage, -point.accuracy)):
+    for point in sorted(points, key=lambda point: (point.leak, -point.accuracy)):
         if not front or point.accuracy > front[-1].accuracy:
             front.append(point)
     return front
@@ -55,8 +64,12 @@ def draw_pareto(panels: Mapping[str, Sequence[Point]], title: str) -> bytes:
 
 
 def draw_panel(axes: Axes, points: Sequence[Point], looks: Mapping[str, tuple[str, str]]) -> None:
-    """Draw the points with their strengths, join those of one defence, and mark the front."""
+    """Draw the points with their strengths and intervals, join those of one defence, and mark the front."""
     front = pareto_front(points)
+    for point in points:
+        reach = (point.advantage - point.interval, point.advantage + point.interval)
+        colour = looks[split_name(point.name)[0]][0]
+        axes.plot(reach, [100 * point.accuracy] * 2, color=colour, linewidth=3, alpha=0.2, label="_interval")
     for name, (colour, marker) in looks.items():
         own = [(point.advantage, 100 * point.accuracy) for point in points if split_name(point.name)[0] == name]
         if own:
@@ -65,7 +78,7 @@ def draw_panel(axes: Axes, points: Sequence[Point], looks: Mapping[str, tuple[st
         *zip(*((point.advantage, 100 * point.accuracy) for point in front), strict=True),
         "o--",
         color="black",
-        label="Pareto front",
+        label="Pareto front\n(below chance\ncounts as chance)",
         linewidth=1,
         markersize=9,
         markerfacecolor="none",
