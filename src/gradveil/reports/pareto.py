@@ -66,10 +66,6 @@ def draw_pareto(panels: Mapping[str, Sequence[Point]], title: str) -> bytes:
 def draw_panel(axes: Axes, points: Sequence[Point], looks: Mapping[str, tuple[str, str]]) -> None:
     """Draw the points with their strengths and intervals, join those of one defence, and mark the front."""
     front = pareto_front(points)
-    for point in points:
-        reach = (point.advantage - point.interval, point.advantage + point.interval)
-        colour = looks[split_name(point.name)[0]][0]
-        axes.plot(reach, [100 * point.accuracy] * 2, color=colour, linewidth=3, alpha=0.2, label="_interval")
     for name, (colour, marker) in looks.items():
         own = [(point.advantage, 100 * point.accuracy) for point in points if split_name(point.name)[0] == name]
         if own:
@@ -85,11 +81,11 @@ def draw_panel(axes: Axes, points: Sequence[Point], looks: Mapping[str, tuple[st
     )
     for point in points:
         name, strength = split_name(point.name)
+        colour, _ = looks[name]
         weight = "bold" if point in front else "normal"
         place = (point.advantage, 100 * point.accuracy)
-        axes.annotate(
-            strength, place, (4, 3), textcoords="offset points", fontsize=6, weight=weight, color=looks[name][0]
-        )
+        axes.annotate(strength, place, (4, 3), textcoords="offset points", fontsize=6, weight=weight, color=colour)
+        axes.errorbar(*place, xerr=point.interval, color=colour, linewidth=3, alpha=0.2)
     axes.axvline(0, color="grey", linewidth=0.8)
     axes.set_xlabel("the attack's advantage over chance, dB")
     axes.set_ylabel("test accuracy, %")
