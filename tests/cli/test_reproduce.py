@@ -16,6 +16,7 @@ from gradveil.cli import main
         (["attacks", "--part", "nope"], "published"),
         (["attacks", "--part", "policy", "--model", "lenet"], "choose from lenet-relu"),
         (["defences", "--part", "nope"], "bundled"),
+        (["defences", "--part", "colour"], "--colour cifar100"),
     ],
 )
 def test_nonsense_is_refused_at_once(

@@ -14,7 +14,7 @@ from gradveil.attacks import find_attack
 from gradveil.cli.options import AsJson, Quiet, Seed, make_console, print_json
 from gradveil.cli.progress import progress_bar
 from gradveil.cli.single_transforms import single_transforms
-from gradveil.errors import UnknownNameError
+from gradveil.errors import SettingsError, UnknownNameError
 from gradveil.experiments import defence_tables, score_tables
 from gradveil.experiments.attack_cells import BEST, COLOUR, GREY, PARTS, Cell
 from gradveil.experiments.attack_comparisons import render_comparisons, render_models
@@ -130,6 +130,8 @@ def defences(
     """Measure what every defence costs and saves; a run that was stopped goes on where it was."""
     check_names("part", part, DEFENCE_PARTS)
     find_attack(attack)
+    if "colour" in (part or []) and colour is None and not table:
+        raise SettingsError("--part colour needs images: give --colour, e.g. --colour cifar100")
     chosen = {name: list(DEFENCE_PARTS[name]()) for name in part or DEFENCE_PARTS}
     console = make_console(quiet, as_json)
     out.mkdir(parents=True, exist_ok=True)
