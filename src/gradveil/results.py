@@ -6,15 +6,15 @@ import os
 import platform
 import re
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields
 from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
-from typing import Any
-
-import torch
+from typing import Any, TypeVar
 
 from gradveil import __version__
-from gradveil.errors import OutputError, SettingsError
+from gradveil.errors import OutputError, SettingsError, UnknownNameError
 
 SCHEMA = 1
 
@@ -94,7 +94,7 @@ def environment() -> dict[str, Any]:
     return {
         "gradveil": __version__,
         "python": platform.python_version(),
-        "torch": torch.__version__,
+        "torch": version("torch"),
         "system": f"{platform.system()} {platform.machine()}",
         "processor": processor(),
         "cores": os.cpu_count(),
@@ -111,13 +111,27 @@ def processor() -> str:
     return platform.processor() or "unknown"
 
 
-def find_device(name: str) -> torch.device:
-    """Turn `auto`, `cpu`, `cuda` or `cuda:N` into a device that is there."""
-    if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+Settings = TypeVar("Settings")
+
+
+def read_settings(
+    kind: type[Settings], record: Mapping[str, Any], name: str, **readers: Callable[[Any], Any]
+) -> Settings:
+    """Read a dataclass of settings back from JSON; an unknown key or a wrong type is refused.
+
+    A list becomes a tuple. `readers` turn the JSON of single fields into their values.
+    """
+    allowed = {entry.name for entry in fields(kind)}  # type: ignore[arg-type]
+    values: dict[str, Any] = {}
+    for key, value in record.items():
+        if key not in allowed:
+            raise UnknownNameError(f"{name} setting", key, allowed)
+        reader = readers.get(key)
+        if reader is not None and value is not None:
+            values[key] = reader(value)
+        else:
+            values[key] = tuple(value) if isinstance(value, list) else value
     try:
-        device = torch.device(name)
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError) as error:
-        raise SettingsError(f"device '{name}' cannot be used here: choose auto, cpu or cuda") from error
-    return device
+        return kind(**values)
+    except TypeError as error:
+        raise SettingsError(f"the {name} settings {dict(record)} cannot be read: {error}") from error

@@ -6,7 +6,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from official_files import write_folder, write_tar, write_zip
+from tests.data.official_files import write_folder, write_tar, write_zip
 
 from gradveil.data.archives import open_container, read_plain
 from gradveil.errors import DataError

@@ -4,7 +4,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from official_files import python2_pickle, random_pixels, write_folder, write_tar
+from tests.data.official_files import python2_pickle, random_pixels, write_folder, write_tar
 
 from gradveil import data
 from gradveil.data import cifar, cifar10, cifar100

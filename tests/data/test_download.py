@@ -6,7 +6,7 @@ import socket
 from pathlib import Path
 
 import pytest
-from misbehaving_server import Behaviour, serving
+from tests.data.misbehaving_server import Behaviour, serving
 
 from gradveil.data import download
 from gradveil.data.base import silent

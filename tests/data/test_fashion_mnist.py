@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from official_files import random_pixels, write_idx
+from tests.data.official_files import random_pixels, write_idx
 
 from gradveil import data
 from gradveil.data import fashion_mnist

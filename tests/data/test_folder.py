@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from official_files import encoded, picture
+from tests.data.official_files import encoded, picture
 from PIL import Image
 
 from gradveil import data

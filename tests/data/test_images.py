@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
-from official_files import encoded, picture, random_pixels
+from tests.data.official_files import encoded, picture, random_pixels
 from PIL import Image, ImageOps
 
 from gradveil.data import images

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
-from official_files import encoded, picture, random_pixels
+from tests.data.official_files import encoded, picture, random_pixels
 
 from gradveil import data
 from gradveil.errors import DataError, InputError, SettingsError

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from official_files import python2_pickle, random_pixels
+from tests.data.official_files import python2_pickle, random_pixels
 
 from gradveil.data import pickles
 from gradveil.errors import DataError

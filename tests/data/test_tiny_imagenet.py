@@ -3,7 +3,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from official_files import encoded, picture, write_folder, write_zip
+from tests.data.official_files import encoded, picture, write_folder, write_zip
 from PIL import Image
 
 from gradveil import data

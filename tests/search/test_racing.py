@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from tables import TableStudy, make_world, number
+from tests.search.tables import TableStudy, make_world, number
 
 from gradveil.rng import generator
 from gradveil.search.beliefs import Beliefs, choose_rejected, weigh

@@ -2,7 +2,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pillow_reference import batches
+from tests.transforms.pillow_reference import batches
 from torch import Tensor
 
 from gradveil.errors import SettingsError

@@ -4,7 +4,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pillow_reference import apply_all, apply_policy, batches
+from tests.transforms.pillow_reference import apply_all, apply_policy, batches
 from torch import Tensor
 
 from gradveil.rng import generator

@@ -4,10 +4,9 @@ from gradveil.attacks.analytic import Analytic, linear_layers, read_inputs
 from gradveil.attacks.base import Attack
 from gradveil.attacks.ensemble import Ensemble
 from gradveil.attacks.joint import Sighting, attack_together
-from gradveil.attacks.judging import labels_agree, matching_loss
+from gradveil.attacks.judging import matching_loss
 from gradveil.attacks.labels import find_labels, restore_counts, restore_labels
 from gradveil.attacks.matching import GradientMatching
-from gradveil.attacks.preflight import Preflight, preflight
 from gradveil.attacks.recipes import ATTACKS, STANDARD_VERSION, find_attack, with_steps
 
 __all__ = [
@@ -17,15 +16,12 @@ __all__ = [
     "Attack",
     "Ensemble",
     "GradientMatching",
-    "Preflight",
     "Sighting",
     "attack_together",
     "find_attack",
     "find_labels",
-    "labels_agree",
     "linear_layers",
     "matching_loss",
-    "preflight",
     "read_inputs",
     "restore_counts",
     "restore_labels",

@@ -36,7 +36,7 @@ class Analytic(Attack):
     def check(self, task: Task, updates: Sequence[Update]) -> None:
         layer = first_linear(task)
         for update in updates:
-            if update.local_steps is not None:
+            if update.local.takes_steps:
                 raise KnowledgeError("the update is of several local steps: its rows mix images; a gradient is needed")
             missing = {f"{layer.name}.weight", f"{layer.name}.bias"} - set(update.tensors)
             if missing:

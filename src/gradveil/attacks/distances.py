@@ -9,13 +9,11 @@ from collections.abc import Callable, Mapping
 import torch
 from torch import Tensor
 
+from gradveil.defences import TINY, Sizes
+
 Gradients = Mapping[str, Tensor]
-Sizes = Mapping[str, int]
-"""How many entries each parameter takes up, in their order."""
 Distance = Callable[[Tensor, Tensor, Sizes], tuple[Tensor, Tensor]]
 
-# Keeps the slope finite where a gradient vanishes.
-TINY = 1e-30
 LEAST_SHARE = 1e-6
 
 

@@ -10,7 +10,7 @@ import torch
 from gradveil.attacks.base import Attack, Progress
 from gradveil.attacks.judging import fed_of, judge, rank
 from gradveil.attacks.matching import GradientMatching
-from gradveil.attacks.observation import known_policies
+from gradveil.defences import known_policies
 from gradveil.errors import KnowledgeError, SettingsError
 from gradveil.rng import split
 from gradveil.types import Reconstruction, Task, Update
@@ -119,7 +119,7 @@ def choose(task: Task, candidates: Sequence[Candidate]) -> Reconstruction:
     """Keep the best of one image's results; its loss is the common one."""
     best = min(candidates, key=lambda one: one.rank)
     through = [one for one in candidates if one.looks]
-    if known_policies(task) is None or not through:
+    if known_policies(task.known_defences) is None or not through:
         return replace(best.result, matching_loss=best.loss)
     original = min(through, key=lambda one: one.rank)
     return replace(original.result, matching_loss=original.loss, fed=fed_of(best.result))

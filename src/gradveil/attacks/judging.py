@@ -7,10 +7,11 @@ import torch
 from torch import Tensor
 
 from gradveil.attacks.distances import Gradients, cosine, lay_flat, sizes_of
+from gradveil.attacks.likelihood import image_surprise, update_surprise
 from gradveil.attacks.priors import total_variation
-from gradveil.attacks.release import known_noise, known_release, misfit, oddity
-from gradveil.client import local_update
-from gradveil.types import Batch, Reconstruction, Task, Update
+from gradveil.client import Simulation
+from gradveil.defences import Released, known_deviation, known_release
+from gradveil.types import Reconstruction, Task, Update
 
 
 def matching_loss(task: Task, update: Update, fed: Tensor, labels: Tensor) -> float:
@@ -18,11 +19,13 @@ def matching_loss(task: Task, update: Update, fed: Tensor, labels: Tensor) -> fl
 
     If the attacker knows how updates are released, ours is first brought to that.
     """
-    again = local_update(task.model, task.loss, Batch(fed, labels), update.local_steps)
-    released, ours = (add_target(one.tensors) for one in (update, again))
+    released = add_target(update.tensors)
     sizes = sizes_of(released)
-    candidate, seen = lay_flat(ours, sizes), lay_flat(released, sizes)
-    distance, _ = cosine(known_release(task, seen, sizes, update.images)(candidate, sizes, softness=0), seen, sizes)
+    seen = lay_flat(released, sizes)
+    simulation = Simulation(task.model, task.loss, update.local, task.shape)
+    ours = simulation.flat(fed[None], labels[None], sizes).detach()
+    known = known_release(task.known_defences, Released(seen, sizes, task.model, update.images), task.participants)
+    distance, _ = cosine(known(ours, sizes, softness=0), seen, sizes)
     return float(distance)
 
 
@@ -50,22 +53,11 @@ def rank(task: Task, update: Update, result: Reconstruction, loss: float) -> flo
     Then the lowest loss is that of whoever took the noise for a picture. What counts is how well the update is
     explained, given how strong the noise is, and how much the explanation looks like an image.
     """
-    deviation = known_noise(task, update.images)
+    deviation = known_deviation(task.known_defences, update.images, task.participants)
     if deviation == 0 or not math.isfinite(loss):
         return loss
     released = torch.cat([tensor.flatten() for tensor in update.tensors.values()])[None]
     mean, std = (released.new_tensor(values).view(-1, 1, 1) for values in (task.mean, task.std))
     images = ((fed_of(result) - mean) / std)[None]
-    fit = misfit(released.new_tensor([loss]), released, deviation)
-    return float(fit + oddity(total_variation(images), images.numel()))
-
-
-def labels_agree(found: Tensor, true: Tensor) -> float:
-    """Give the share of labels found, whatever their order.
-
-    >>> labels_agree(torch.tensor([1, 1, 2, 5]), torch.tensor([1, 2, 2, 5]))
-    0.75
-    """
-    size = int(max(found.max(), true.max())) + 1
-    counts = [torch.bincount(labels, minlength=size) for labels in (found, true)]
-    return float(torch.minimum(*counts).sum()) / len(true)
+    fit = update_surprise(released.new_tensor([loss]), released, deviation)
+    return float(fit + image_surprise(total_variation(images), images.numel()))

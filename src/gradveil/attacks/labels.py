@@ -6,8 +6,8 @@ import torch
 from scipy import optimize
 from torch import Tensor, nn
 
-from gradveil.client import parameters_of
 from gradveil.errors import KnowledgeError
+from gradveil.gradients import parameters_of
 from gradveil.types import Task, Update
 
 
@@ -24,8 +24,8 @@ def head_gradient(task: Task, update: Update) -> Tensor:
 
 def as_gradient(update: Update, tensor: Tensor) -> Tensor:
     """Turn a weight change of several steps into the mean gradient along them."""
-    local = update.local_steps
-    return tensor if local is None else tensor / (-local.learning_rate * local.steps)
+    local = update.local
+    return tensor / (-local.learning_rate * local.count_steps(update.images)) if local.takes_steps else tensor
 
 
 def read_label(task: Task, update: Update) -> Tensor:
@@ -96,8 +96,7 @@ def whole_counts(estimate: Tensor, images: int) -> Tensor:
 
 def restore_labels(task: Task, update: Update) -> Tensor:
     """Read the labels of a batch, repeats included; their order cannot be known, so they are sorted."""
-    device = next(iter(update.tensors.values())).device
-    return torch.arange(task.classes).repeat_interleave(restore_counts(task, update)).to(device)
+    return torch.arange(task.classes).repeat_interleave(restore_counts(task, update)).to(update.device)
 
 
 def find_labels(task: Task, update: Update) -> Tensor:

@@ -11,14 +11,14 @@ from torch import Tensor
 from gradveil.attacks.base import Attack, Progress
 from gradveil.attacks.distances import DISTANCES, lay_flat, sizes_of
 from gradveil.attacks.labels import find_labels
-from gradveil.attacks.observation import Observation, View, known_policies
+from gradveil.attacks.observation import Observation, View
 from gradveil.attacks.optimisers import OPTIMISERS
-from gradveil.attacks.priors import Statistics, known_statistics
-from gradveil.attacks.release import known_noise, known_release
+from gradveil.attacks.priors import Statistics, known_statistics, shows_statistics
 from gradveil.attacks.search import Search
 from gradveil.attacks.starts import KNOWING, STARTS, knowledge
+from gradveil.client import Simulation
+from gradveil.defences import Released, known_deviation, known_policies, known_release
 from gradveil.errors import KnowledgeError, SettingsError, UnknownNameError
-from gradveil.models.folded import fold_batch_norm
 from gradveil.rng import split
 from gradveil.transforms import PolicyDraws
 from gradveil.types import Reconstruction, Task, Update
@@ -135,9 +135,11 @@ class GradientMatching(Attack):
         if self.batch_norm:
             for update in updates:
                 known_statistics(task.model, update.buffers)
-        if self.knows_policy and known_policies(task) is None:
+        if self.knows_policy and known_policies(task.known_defences) is None:
             raise KnowledgeError("this attack looks through a policy and the task names none as known")
-        if self.knows_noise and any(known_noise(task, update.images) == 0 for update in updates):
+        if self.knows_noise and any(
+            known_deviation(task.known_defences, update.images, task.participants) == 0 for update in updates
+        ):
             raise KnowledgeError("this attack allows for noise and the task names none of known strength")
 
     def attack_many(
@@ -149,7 +151,7 @@ class GradientMatching(Attack):
     ) -> list[Reconstruction]:
         self.check(task, updates)
         count = self.runs_per_target(task)
-        own_statistics = self.batch_norm > 0 and any(update.buffers is not None for update in updates)
+        own_statistics = self.batch_norm > 0 and any(shows_statistics(task.model, one.buffers) for one in updates)
         size = 1 if own_statistics else max(1, self.together // count)
         groups = [range(start, min(start + size, len(updates))) for start in range(0, len(updates), size)]
         finished: list[Reconstruction] = []
@@ -167,7 +169,7 @@ class GradientMatching(Attack):
 
     def runs_per_target(self, task: Task) -> int:
         """Count the runs of one target: restarts, each with every draw of the policies if these are looked through."""
-        policies = known_policies(task) if self.knows_policy else None
+        policies = known_policies(task.known_defences) if self.knows_policy else None
         return self.restarts * (1 if policies is None else len(policies.draws()))
 
     def prepare(self, task: Task, updates: Sequence[Update], sources: Sequence[Sequence[torch.Generator]]) -> Search:
@@ -192,7 +194,7 @@ class GradientMatching(Attack):
         """Find the labels, or, if they are searched for, stand-ins of the right number."""
         if not self.optimise_labels:
             return find_labels(task, update)
-        return torch.zeros(update.images, dtype=torch.int64, device=next(iter(update.tensors.values())).device)
+        return torch.zeros(update.images, dtype=torch.int64, device=update.device)
 
     def label_logits(self, task: Task, runs: Sequence[tuple[int, torch.Generator]], like: Tensor) -> Tensor:
         """Draw logits to search for labels from, as Zhu et al. (2019) do."""
@@ -202,7 +204,7 @@ class GradientMatching(Attack):
 
     def view(self, task: Task, images: int, runs: Sequence[tuple[int, torch.Generator]]) -> View | None:
         """Give every run its draw: for one image each possible one in turn, for a batch random ones."""
-        policies = known_policies(task) if self.knows_policy else None
+        policies = known_policies(task.known_defences) if self.knows_policy else None
         if policies is None:
             return None
         every = policies.draws()
@@ -252,10 +254,10 @@ def observe(task: Task, updates: Sequence[Update], targets: Tensor, view: View |
     """Set updates before runs: `targets` says which update each run is to match."""
     released = {name: torch.stack([updates[i].tensors[name] for i in targets]) for name in updates[0].tensors}
     sizes = sizes_of(released)
-    model = fold_batch_norm(task.model).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     flat = lay_flat(released, sizes)
-    release = known_release(task, flat, sizes, updates[0].images)
-    return Observation(model, task.loss, flat, sizes, updates[0].local_steps, view, release=release)
+    known = known_release(task.known_defences, Released(flat, sizes, task.model, updates[0].images), task.participants)
+    simulation = Simulation(task.model, task.loss, updates[0].local, task.shape)
+    return Observation(simulation, flat, sizes, view, release=known)
 
 
 def check_updates(updates: Sequence[Update]) -> None:
@@ -264,7 +266,7 @@ def check_updates(updates: Sequence[Update]) -> None:
         raise KnowledgeError("there is no update to attack: give at least one")
     if len({update.images for update in updates}) > 1:
         raise KnowledgeError("updates of different numbers of images: attack each number on its own")
-    if len({update.local_steps for update in updates}) > 1:
+    if len({update.local for update in updates}) > 1:
         raise KnowledgeError("updates of different local steps: attack each kind on its own")
 
 

@@ -1,20 +1,14 @@
 """What a search tries to match: a released update, the weights it was computed with, and how images were fed."""
 
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from gradveil.attacks.distances import Distance, Sizes, lay_flat, levelling
-from gradveil.attacks.release import Release
-from gradveil.client import updates_apart
-from gradveil.transforms import PolicyDraws, PolicySet, parse_policy
-from gradveil.types import LocalSteps, Loss, Task
-
-POLICY = "policy:"
-ALONE = 2
-"""Up to this many runs take their gradients one by one: measured on three models, `vmap` pays from three runs on."""
+from gradveil.attacks.distances import Distance, levelling
+from gradveil.client import Simulation
+from gradveil.defences import KnownRelease, Sizes
+from gradveil.transforms import PolicyDraws, PolicySet
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,58 +29,27 @@ class View:
         return View(self.policies, self.draws.take(images[rows].flatten()), self.batch)
 
 
-def known_policies(task: Task) -> PolicySet | None:
-    """Find the policies that the attacker knows to be in use; the base augmentation is not among them."""
-    for defence in task.known_defences:
-        if defence.startswith(POLICY):
-            return parse_policy(defence.removeprefix(POLICY))
-    return None
-
-
 @dataclass(frozen=True, eq=False)
 class Observation:
     """T released updates of the same kind, side by side, laid flat; `view` is None if images are fed as they are.
 
     `factors`, T×P, are there once the parameters have been levelled; `release` is how updates are known to be released.
-    The model is this observation's own: its parameters serve as the points to differentiate at.
     """
 
-    model: nn.Module
-    loss: Loss
+    simulation: Simulation
     released: Tensor
     sizes: Sizes
-    local: LocalSteps | None = None
     view: View | None = None
     factors: Tensor | None = None
-    release: Release = field(default_factory=Release)
-
-    @cached_property
-    def parameters(self) -> list[Tensor]:
-        """List the parameters whose gradients were released, in their order."""
-        known = dict(self.model.named_parameters())
-        return [known[name] for name in self.sizes]
+    release: KnownRelease = field(default_factory=KnownRelease)
 
     def feed(self, pixels: Tensor) -> Tensor:
-        """Give what the model would be fed, T×B×C×H×W."""
+        """Return what the model would be fed, T×B×C×H×W."""
         return pixels if self.view is None else self.view(pixels)
 
     def candidate(self, pixels: Tensor, labels: Tensor) -> Tensor:
-        """Compute what would have been released for these images, T×P; differentiable in the images.
-
-        A few runs are faster one by one, more of them side by side.
-        """
-        fed = self.feed(pixels)
-        if self.local is None and len(fed) <= ALONE:
-            found = torch.stack([self.gradient(*pair) for pair in zip(fed, labels, strict=True)])
-        else:
-            found = lay_flat(updates_apart(self.model, self.loss, fed, labels, self.local), self.sizes)
-        return self.release(found, self.sizes)
-
-    def gradient(self, images: Tensor, labels: Tensor) -> Tensor:
-        """Take the gradient of one run's images without the detour over `vmap`."""
-        loss = self.loss(self.model(images.contiguous(memory_format=torch.channels_last)), labels)
-        found = torch.autograd.grad(loss, self.parameters, create_graph=True)
-        return torch.cat([part.flatten() for part in found])
+        """Compute what would have been released for these images, T×P; differentiable in the images."""
+        return self.release(self.simulation.flat(self.feed(pixels), labels, self.sizes), self.sizes)
 
     def measure(self, distance: Distance, candidate: Tensor) -> tuple[Tensor, Tensor]:
         """Measure how far a candidate, T×P, is from what was released, and the slope with respect to it."""

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
 from gradveil.errors import KnowledgeError
-from gradveil.models.frozen import FrozenBatchNorm
+from gradveil.gradients import FrozenBatchNorm
 
 
 def total_variation(images: Tensor) -> Tensor:
@@ -70,9 +70,15 @@ def known_statistics(model: nn.Module, buffers: Mapping[str, Tensor] | None) -> 
         raise KnowledgeError(
             "the model has no batch normalisation with statistics: choose an attack without that prior"
         )
-    if buffers is None and untouched(model):
+    if not shows_statistics(model, buffers) and untouched(model):
         raise KnowledgeError("the statistics of the model's batch normalisation are still those it was made with")
     return found
+
+
+def shows_statistics(model: nn.Module, buffers: Mapping[str, Tensor] | None) -> bool:
+    """Tell whether buffers that came with an update say more than those that everyone has."""
+    known = dict(model.named_buffers())
+    return any(name in known and not torch.equal(tensor, known[name]) for name, tensor in (buffers or {}).items())
 
 
 def untouched(model: nn.Module) -> bool:

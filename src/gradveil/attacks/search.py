@@ -9,13 +9,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from gradveil.attacks.distances import DISTANCES, TINY, Distance, similarities
+from gradveil.attacks.distances import DISTANCES, Distance, similarities
 from gradveil.attacks.finish import Finish
+from gradveil.attacks.likelihood import image_surprise, update_surprise
 from gradveil.attacks.observation import Observation
 from gradveil.attacks.optimisers import OPTIMISERS
 from gradveil.attacks.priors import Statistics, disagreement, energy, statistics_gap, variation_slope
-from gradveil.attacks.release import misfit, oddity
-from gradveil.models.frozen import freeze_batch_norm
+from gradveil.defences import TINY
+from gradveil.gradients import freeze_batch_norm
 from gradveil.types import Reconstruction, Task
 
 if TYPE_CHECKING:
@@ -186,12 +187,14 @@ class Search:
         return slope + unit * prior
 
     def variation_weight(self, now: "Evaluation", step: int) -> Tensor | float:
-        """Weigh the total variation against the distance; with known noise as `misfit` and `oddity` do."""
+        """Weigh the total variation against the distance; with known noise as the two surprises do."""
         if not self.attack.knows_noise:
             return self.attack.variation_weight(step)
         seen, distances = self.observations[0], now.distances.detach().requires_grad_()
-        (steepness,) = torch.autograd.grad(misfit(distances, seen.released, seen.release.deviation).sum(), distances)
-        return (oddity(torch.ones_like(steepness), self.size.numel()) / steepness.clamp(min=TINY))[:, None]
+        (steepness,) = torch.autograd.grad(
+            update_surprise(distances, seen.released, seen.release.deviation).sum(), distances
+        )
+        return (image_surprise(torch.ones_like(steepness), self.size.numel()) / steepness.clamp(min=TINY))[:, None]
 
     def penalty(self) -> Tensor:
         """Add up the priors that have any weight, but for the total variation."""
@@ -283,6 +286,8 @@ class Search:
             ),
             tuple((moment.step, moment.pixels[place]) for moment, place in shown),
             fed if fed is None else fed.clone(),
+            reason="" if sound else "the matching loss or the images are not finite",
+            approximations=self.observations[0].simulation.approximations,
         )
 
     def results(self) -> list[Reconstruction]:

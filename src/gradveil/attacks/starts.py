@@ -16,7 +16,7 @@ FAINT = 0.1
 
 def normal(task: Task, labels: Tensor, generator: torch.Generator) -> Tensor:
     """Draw standard normal noise, as the papers do."""
-    return torch.randn(len(labels), *task.shape, generator=generator, device=generator.device)
+    return torch.randn(len(labels), *task.shape, generator=generator, device=generator.device).to(labels.device)
 
 
 def zeros(task: Task, labels: Tensor, generator: torch.Generator) -> Tensor:
@@ -35,7 +35,7 @@ def public_image(task: Task, labels: Tensor, generator: torch.Generator) -> Tens
     """Begin at a public image of the class, drawn at random; at any of them if the class has none."""
     public = normalised(task)
     chosen = [of_class(task, label) for label in labels]
-    picks = [rows[torch.randint(len(rows), (), generator=generator)] for rows in chosen]
+    picks = [rows[torch.randint(len(rows), (), generator=generator).to(rows.device)] for rows in chosen]
     return public[torch.stack(picks)].clone()
 
 
@@ -46,7 +46,7 @@ def best_guess(task: Task, labels: Tensor, generator: torch.Generator) -> Tensor
 
 def of_class(task: Task, label: Tensor) -> Tensor:
     rows = (knowledge(task).labels == label).nonzero().flatten()
-    return rows if len(rows) else torch.arange(len(knowledge(task)))
+    return rows if len(rows) else torch.arange(len(knowledge(task)), device=rows.device)
 
 
 def normalised(task: Task) -> Tensor:

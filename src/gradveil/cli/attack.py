@@ -19,9 +19,10 @@ from gradveil.cli.progress import progress_bar
 from gradveil.data import DataSet
 from gradveil.defences import Arm, parse_arm
 from gradveil.errors import SettingsError
+from gradveil.machine import find_device
 from gradveil.models import ModelSpec
 from gradveil.reports.attack_pictures import draw_losses, draw_similarities, draw_strip
-from gradveil.results import claimed_folder, find_device, record, to_json, write_file
+from gradveil.results import claimed_folder, record, to_json, write_file
 from gradveil.training import Checkpoint, load_checkpoint
 from gradveil.training.checkpoint import Weights
 from gradveil.types import Batch, to_pixels

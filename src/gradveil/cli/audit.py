@@ -18,8 +18,9 @@ from gradveil.cli.options import AsJson, Device, Out, Overwrite, Quiet, Seed, ma
 from gradveil.cli.policy_files import read_arm
 from gradveil.cli.progress import progress_bar
 from gradveil.defences import expand_arms
+from gradveil.machine import find_device
 from gradveil.reports.audit_page import draw_pictures, format_interval, render_audit_page, render_csv
-from gradveil.results import claimed_folder, find_device, record, to_json, write_file
+from gradveil.results import claimed_folder, record, to_json, write_file
 from gradveil.training import BRIEF
 
 DEFAULTS = AuditSettings()

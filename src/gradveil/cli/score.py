@@ -15,10 +15,11 @@ from gradveil.cli.options import AsJson, Device, Quiet, Seed, make_console, prin
 from gradveil.cli.progress import progress_bar
 from gradveil.data import DataSet, Progress
 from gradveil.errors import OutputError, SettingsError
+from gradveil.machine import find_device
 from gradveil.metrics import Interval, mean_interval
 from gradveil.models import ModelSpec
 from gradveil.reports.score_figures import draw_similarity
-from gradveil.results import find_device, record, write_file
+from gradveil.results import record, write_file
 from gradveil.rng import generator
 from gradveil.scores import AccuracyScore, PrivacyScore, accuracy_places, scoring_places
 from gradveil.training import load_checkpoint

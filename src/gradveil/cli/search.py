@@ -21,9 +21,10 @@ from gradveil.cli.progress import progress_bar
 from gradveil.cli.search_tables import print_status, print_summary
 from gradveil.data import DataSet
 from gradveil.errors import OutputError, SettingsError
+from gradveil.machine import find_device
 from gradveil.models import factory
 from gradveil.reports.search_page import render_search_page
-from gradveil.results import claimed_folder, find_device, record, to_json, write_file
+from gradveil.results import claimed_folder, record, to_json, write_file
 from gradveil.search import SearchSettings, Study, search
 from gradveil.search.evaluate import SCORES
 from gradveil.search.records import FILE, Records, read_records

@@ -23,9 +23,10 @@ from gradveil.cli.progress import progress_bar
 from gradveil.data import DataSet
 from gradveil.defences import CropFlip, Defence, Guarantee, PolicyDefence, defend_model, list_edits, parse_defences
 from gradveil.errors import OutputError
+from gradveil.machine import find_device
 from gradveil.models import ModelSpec
 from gradveil.reports.curves import draw_curves
-from gradveil.results import claimed_folder, find_device, record, to_json, write_file
+from gradveil.results import claimed_folder, record, to_json, write_file
 from gradveil.rng import generator
 from gradveil.training import (
     RECIPES,

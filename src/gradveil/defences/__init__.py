@@ -2,19 +2,23 @@
 
 from gradveil.defences.arms import DEFENCES, Arm, expand_arms, parse_arm, parse_defence, parse_defences
 from gradveil.defences.base import (
+    NOTHING_YET,
     Defence,
-    changes_gradient,
+    Hook,
     compute_defended,
     defend_batch,
     defend_model,
     defend_release,
-    defend_update,
+    has_hook,
     known_deviation,
+    known_policies,
+    known_release,
 )
 from gradveil.defences.clip import Clip
 from gradveil.defences.dpsgd import DPSGD
 from gradveil.defences.edits import list_edits
-from gradveil.defences.guarantee import Guarantee, guarantee_of, success_bound
+from gradveil.defences.guarantee import CHANCE, Guarantee, find_private, guarantee_of, success_bound
+from gradveil.defences.knowledge import SOFTNESS, TINY, KnownRelease, Released, Sizes
 from gradveil.defences.mixing import InstaHide, Mixup
 from gradveil.defences.noise import Gaussian, Laplacian
 from gradveil.defences.precode import Precode
@@ -24,33 +28,43 @@ from gradveil.defences.soteria import Soteria
 from gradveil.defences.transform import CropFlip, PolicyDefence
 
 __all__ = [
+    "CHANCE",
     "DEFENCES",
     "DPSGD",
+    "NOTHING_YET",
+    "SOFTNESS",
+    "TINY",
     "Arm",
     "Clip",
     "CropFlip",
     "Defence",
     "Gaussian",
     "Guarantee",
+    "Hook",
     "InstaHide",
+    "KnownRelease",
     "Laplacian",
     "Mixup",
     "PolicyDefence",
     "Precode",
     "Prune",
     "Quantise",
+    "Released",
     "Sign",
+    "Sizes",
     "Soteria",
     "TopK",
-    "changes_gradient",
     "compute_defended",
     "defend_batch",
     "defend_model",
     "defend_release",
-    "defend_update",
     "expand_arms",
+    "find_private",
     "guarantee_of",
+    "has_hook",
     "known_deviation",
+    "known_policies",
+    "known_release",
     "list_edits",
     "parse_arm",
     "parse_defence",

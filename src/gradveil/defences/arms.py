@@ -6,7 +6,7 @@ word `no-base` in the list there is no base augmentation: `gaussian:1e-3,no-base
 `crop-flip`, and that of an arm with `no-base` is `none`.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -97,11 +97,16 @@ def parse_arm(text: str) -> Arm:
 def parse_defences(texts: Iterable[str]) -> tuple[Defence, ...]:
     """Turn `name:parameters` strings into defences that can stand in this order."""
     defences = tuple(parse_defence(text) for text in texts)
-    computing = [defence for defence in defences if type(defence).compute is not Defence.compute]
+    check_order(defences)
+    return defences
+
+
+def check_order(defences: Sequence[Defence]) -> None:
+    """Refuse defences that undo one another."""
+    computing = [defence for defence in defences if "compute" in defence.hooks]
     for defence in computing[1:]:
         if isinstance(defence, DPSGD):
             raise SettingsError(f"{defence} after {computing[0]} would undo it: name dpsgd first, and once")
-    return defences
 
 
 def parse_defence(text: str) -> Defence:

@@ -1,29 +1,51 @@
-"""What a defence is: hooks around the computation of an update."""
+"""What a defence is: declared hooks around the computation of an update, and what an attacker can know of them."""
 
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import ClassVar
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import nn
 
-from gradveil.client import Tensors, gradient
-from gradveil.rng import global_state_from, split
-from gradveil.types import Batch, Loss, Update
+from gradveil.defences.knowledge import KnownRelease, Released
+from gradveil.gradients import Tensors, gradient
+from gradveil.losses import Loss
+from gradveil.rng import global_state_from
+from gradveil.transforms import PolicySet
+from gradveil.types import Batch, Update
 
+Hook = Literal["model", "batch", "compute", "release"]
+HOOKS: tuple[Hook, ...] = ("model", "batch", "compute", "release")
+NOTHING_YET = "nothing yet"
 Compute = Callable[[nn.Module, Loss, Batch, torch.Generator], Tensors]
 """A way to turn a batch into one gradient."""
 
 
 class Defence(ABC):
-    """Something a client does to keep its images to itself; every hook is the identity by default.
+    """Something a client does to keep its images to itself.
 
-    Most defences need `model`, `batch` or `release` only. `compute` is for those that must see the gradients or the
-    features of single images. A defence that mixes images says with how many others it mixes each (`companions`).
+    A class declares in `hooks` which of the four methods of that name it overrides. Most defences need `model`,
+    `batch` or `release` only; `compute` is for those that must see the gradients or the features of single images.
+    A defence that mixes images declares with how many others it mixes each (`companions`); one whose guarantee rests
+    on it declares that every step draws each image independently (`poisson`).
+
+    `used` says what an attacker who knows the defence makes use of. It goes with `known_policies`, `known_release` or
+    `deviation`, which serve the attacker; reports print it.
     """
 
+    hooks: ClassVar[tuple[Hook, ...]] = ()
     companions: ClassVar[int] = 0
+    poisson: ClassVar[bool] = False
+    used: ClassVar[str] = NOTHING_YET
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        overridden = tuple(hook for hook in HOOKS if getattr(cls, hook) is not getattr(Defence, hook))
+        if set(overridden) != set(cls.hooks):
+            raise TypeError(
+                f"{cls.__name__} overrides {overridden} and declares {cls.hooks}: set hooks = {overridden} in the class"
+            )
 
     @abstractmethod
     def __str__(self) -> str:
@@ -33,7 +55,7 @@ class Defence(ABC):
         return f"{type(self).__name__}({self})"
 
     def model(self, model: nn.Module, generator: torch.Generator) -> nn.Module:  # noqa: ARG002
-        """Give the model as it has to be before anyone trains it; the one given is left as it is."""
+        """Return the model as it has to be before anyone trains it; the one given is left as it is."""
         return model
 
     def batch(self, batch: Batch, generator: torch.Generator) -> Batch:  # noqa: ARG002
@@ -48,9 +70,22 @@ class Defence(ABC):
         """Change the update before it leaves the client."""
         return update
 
+    def known_policies(self) -> PolicySet | None:
+        """Return the policies that images are known to have gone through."""
+        return None
+
+    def known_release(self, known: KnownRelease, released: Released) -> KnownRelease:  # noqa: ARG002
+        """Add what is known of the release of these updates to what is known of it already."""
+        return known
+
     def deviation(self, images: int) -> float:  # noqa: ARG002
-        """Give the standard deviation of the noise it adds to every entry of an update of so many images."""
+        """Return the standard deviation of the noise it adds to every entry of an update of so many images."""
         return 0.0
+
+
+def has_hook(defences: Sequence[Defence], *hooks: Hook) -> bool:
+    """Tell whether any of the defences has one of these hooks."""
+    return any(hook in defence.hooks for defence in defences for hook in hooks)
 
 
 def defend_model(defences: Sequence[Defence], model: nn.Module, generator: torch.Generator) -> nn.Module:
@@ -89,37 +124,29 @@ def compute_defended(defences: Sequence[Defence]) -> Compute:
     return compute
 
 
-def defend_update(
-    defences: Sequence[Defence],
-    model: nn.Module,
-    loss: Loss,
-    batch: Batch,
-    generator: torch.Generator,
-    share_labels: bool = True,
-) -> Update:
-    """Compute exactly what leaves a client that feeds `batch` to the model: one gradient."""
-    computing, releasing = split(generator, 2)
-    tensors = compute_defended(defences)(model, loss, batch, computing)
-    update = Update(tensors, len(batch), labels=batch.labels.clone() if share_labels else None)
-    return defend_release(defences, update, releasing)
+def known_policies(defences: Sequence[Defence]) -> PolicySet | None:
+    """Return the policies of the first known defence that has any."""
+    return next((found for defence in defences if (found := defence.known_policies()) is not None), None)
 
 
-def known_deviation(defences: Sequence[Defence], images: int) -> float:
-    """Give the standard deviation of all the noise in an update of so many images; 0 if there is none to speak of.
+def known_release(defences: Sequence[Defence], released: Released, participants: int = 1) -> KnownRelease:
+    """Put together what is known of how these updates were released."""
+    known = KnownRelease(deviation=known_deviation(defences, released.images, participants))
+    for defence in defences:
+        known = defence.known_release(known, released)
+    return known
+
+
+def known_deviation(defences: Sequence[Defence], images: int, participants: int = 1) -> float:
+    """Return the standard deviation of all the noise in an update of so many images; 0 if there is none to speak of.
 
     Noise that was clipped, rounded or partly zeroed afterwards is no longer of the deviation that it had; whatever is
-    released was computed before.
+    released was computed before. In the mean of several participants' updates each has its own noise.
     """
     variance = 0.0
-    for defence in sorted(defences, key=lambda one: type(one).compute is Defence.compute):
-        own = defence.deviation(images)
-        if own == 0 and type(defence).release is not Defence.release:
+    for defence in sorted(defences, key=lambda one: "compute" not in one.hooks):
+        own = defence.deviation(images // participants)
+        if own == 0 and "release" in defence.hooks:
             variance = 0.0
         variance += own**2
-    return math.sqrt(variance)
-
-
-def changes_gradient(defences: Sequence[Defence]) -> bool:
-    """Tell whether what is released differs from the gradient of what was fed."""
-    kinds = [type(defence) for defence in defences]
-    return any(kind.release is not Defence.release or kind.compute is not Defence.compute for kind in kinds)
+    return math.sqrt(variance / participants)

@@ -8,6 +8,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from gradveil.defences.base import Hook
 from gradveil.defences.grammar import Parametrised
 from gradveil.types import Update
 
@@ -19,6 +20,7 @@ class Clip(Parametrised):
     norm: float
 
     name: ClassVar[str] = "clip"
+    hooks: ClassVar[tuple[Hook, ...]] = ("release",)
     allowed: ClassVar[str] = "write clip:C with the largest norm C of the whole update, above 0, such as clip:1"
 
     def is_allowed(self) -> bool:

@@ -9,17 +9,17 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from gradveil.client import Tensors, gradients_apart, parameters_of
-from gradveil.defences.base import Compute
+from gradveil.defences.base import Compute, Hook
 from gradveil.defences.grammar import Parametrised
 from gradveil.defences.noise import normal
+from gradveil.gradients import BATCH_NORM, Tensors, gradients_apart, parameters_of
+from gradveil.losses import Loss
 from gradveil.rng import global_state_from
-from gradveil.types import Batch, Loss
+from gradveil.types import Batch
 
 GROUPS = 32
 ENTRIES = 2**25
 """How many entries of single images' gradients are held at once: 128 MB."""
-BATCH_NORM = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
 
 
 @dataclass(frozen=True, repr=False)
@@ -35,6 +35,9 @@ class DPSGD(Parametrised):
     delta: float = 1e-5
 
     name: ClassVar[str] = "dpsgd"
+    hooks: ClassVar[tuple[Hook, ...]] = ("model", "compute")
+    poisson: ClassVar[bool] = True
+    used: ClassVar[str] = "the strength of the noise"
     allowed: ClassVar[str] = (
         "write dpsgd:noise=S:clip=C, with :delta=D if it shall not be 1e-5; S ≥ 0, C > 0, 0 < D < 1, such as "
         "dpsgd:noise=1.1:clip=1"

@@ -6,6 +6,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from gradveil.defences.base import Hook
 from gradveil.defences.grammar import Parametrised
 from gradveil.types import Batch
 
@@ -24,6 +25,7 @@ class Mixup(Parametrised):
     alpha: float = 1.0
 
     name: ClassVar[str] = "mixup"
+    hooks: ClassVar[tuple[Hook, ...]] = ("batch",)
     allowed: ClassVar[str] = "write mixup or mixup:A with the parameter A of the beta distribution, 0 < A ≤ 100"
     companions: ClassVar[int] = 1
 
@@ -48,6 +50,7 @@ class InstaHide(Parametrised):
     images: int = 4
 
     name: ClassVar[str] = "instahide"
+    hooks: ClassVar[tuple[Hook, ...]] = ("batch",)
     allowed: ClassVar[str] = "write instahide or instahide:K with K images mixed into one, 2 ≤ K ≤ 16"
     companions: ClassVar[int] = 15
 

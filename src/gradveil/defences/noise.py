@@ -7,6 +7,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from gradveil.defences.base import Hook
 from gradveil.defences.grammar import Parametrised
 from gradveil.types import Update
 
@@ -18,6 +19,8 @@ class Gaussian(Parametrised):
     scale: float
 
     name: ClassVar[str] = "gaussian"
+    hooks: ClassVar[tuple[Hook, ...]] = ("release",)
+    used: ClassVar[str] = "the strength of the noise"
     allowed: ClassVar[str] = "write gaussian:S with a standard deviation S of 0 or more, such as gaussian:1e-3"
 
     def is_allowed(self) -> bool:
@@ -38,6 +41,8 @@ class Laplacian(Parametrised):
     scale: float
 
     name: ClassVar[str] = "laplacian"
+    hooks: ClassVar[tuple[Hook, ...]] = ("release",)
+    used: ClassVar[str] = "the strength of the noise"
     allowed: ClassVar[str] = "write laplacian:S with a scale S of 0 or more, such as laplacian:1e-3"
 
     def is_allowed(self) -> bool:
@@ -52,11 +57,11 @@ class Laplacian(Parametrised):
 
 
 def normal(like: Tensor, generator: torch.Generator) -> Tensor:
-    """Draw standard normal noise of the shape of `like`."""
-    return torch.randn(like.shape, generator=generator, device=like.device, dtype=like.dtype)
+    """Draw standard normal noise of the shape of `like`, where the generator is, and bring it to where `like` is."""
+    return torch.randn(like.shape, generator=generator, device=generator.device, dtype=like.dtype).to(like.device)
 
 
 def laplace(like: Tensor, generator: torch.Generator) -> Tensor:
     """Draw Laplace noise of scale 1: the difference of two exponential draws."""
-    draws = torch.empty((2, *like.shape), device=like.device, dtype=like.dtype).exponential_(generator=generator)
-    return draws[0] - draws[1]
+    draws = torch.empty((2, *like.shape), device=generator.device, dtype=like.dtype).exponential_(generator=generator)
+    return (draws[0] - draws[1]).to(like.device)

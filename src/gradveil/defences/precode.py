@@ -7,7 +7,9 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
+from gradveil.defences.base import Hook
 from gradveil.defences.grammar import Parametrised
+from gradveil.defences.knowledge import KnownRelease, Released
 from gradveil.defences.soteria import last_linear
 from gradveil.rng import global_state_from
 
@@ -24,6 +26,8 @@ class Precode(Parametrised):
     weight: float = 1e-3
 
     name: ClassVar[str] = "precode"
+    hooks: ClassVar[tuple[Hook, ...]] = ("model",)
+    used: ClassVar[str] = "which gradients depend on the client's own draw: they are left out"
     allowed: ClassVar[str] = "write precode or precode:width=K:weight=B with 1 ≤ K ≤ 4096 and 0 ≤ B ≤ 1"
 
     def is_allowed(self) -> bool:
@@ -38,6 +42,19 @@ class Precode(Parametrised):
             return nn.Sequential(bottleneck, layer)
         changed.set_submodule(name, nn.Sequential(bottleneck, layer))
         return changed
+
+    def known_release(self, known: KnownRelease, released: Released) -> KnownRelease:
+        """Leave out the gradients of the bottleneck and of what comes after it, unless there are no others.
+
+        They are of the client's own draw, and mislead whoever cannot repeat it (Scheliga et al., arXiv:2208.04767).
+        """
+        prefix = find_bottleneck(released.model)
+        drawn = [prefix is not None and name.startswith(prefix) for name in released.sizes]
+        if all(drawn) or not any(drawn):
+            return known
+        counts = torch.tensor(list(released.sizes.values()))
+        hidden = torch.tensor(drawn).repeat_interleave(counts).to(released.tensor.device)
+        return known.hide(hidden.expand_as(released.tensor))
 
 
 class Bottleneck(nn.Module):

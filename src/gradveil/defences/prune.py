@@ -6,7 +6,9 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from gradveil.defences.base import Hook
 from gradveil.defences.grammar import Parametrised
+from gradveil.defences.knowledge import ZEROES, KnownRelease, Released, hide_zeroes
 from gradveil.types import Update
 
 
@@ -17,6 +19,8 @@ class Prune(Parametrised):
     percent: float
 
     name: ClassVar[str] = "prune"
+    hooks: ClassVar[tuple[Hook, ...]] = ("release",)
+    used: ClassVar[str] = ZEROES
     allowed: ClassVar[str] = "write prune:P with the percentage to drop of each tensor, 0 ≤ P < 100, such as prune:95"
 
     def is_allowed(self) -> bool:
@@ -29,6 +33,9 @@ class Prune(Parametrised):
         }
         return replace(update, tensors=pruned)
 
+    def known_release(self, known: KnownRelease, released: Released) -> KnownRelease:
+        return hide_zeroes(known, released)
+
 
 @dataclass(frozen=True, repr=False)
 class TopK(Parametrised):
@@ -37,6 +44,8 @@ class TopK(Parametrised):
     percent: float
 
     name: ClassVar[str] = "topk"
+    hooks: ClassVar[tuple[Hook, ...]] = ("release",)
+    used: ClassVar[str] = ZEROES
     allowed: ClassVar[str] = "write topk:P with the percentage to keep of the whole update, 0 < P ≤ 100, such as topk:1"
 
     def is_allowed(self) -> bool:
@@ -51,6 +60,9 @@ class TopK(Parametrised):
             name: part.view(tensor.shape) for (name, tensor), part in zip(update.tensors.items(), parts, strict=True)
         }
         return replace(update, tensors=tensors)
+
+    def known_release(self, known: KnownRelease, released: Released) -> KnownRelease:
+        return hide_zeroes(known, released)
 
 
 def drop_smallest(tensor: Tensor, count: int) -> Tensor:

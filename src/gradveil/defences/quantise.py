@@ -6,7 +6,9 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from gradveil.defences.base import Hook
 from gradveil.defences.grammar import Parametrised
+from gradveil.defences.knowledge import KnownRelease, Released, soften_signs
 from gradveil.types import Update
 
 
@@ -19,6 +21,8 @@ class Sign(Parametrised):
     """
 
     name: ClassVar[str] = "sign"
+    hooks: ClassVar[tuple[Hook, ...]] = ("release",)
+    used: ClassVar[str] = "that only signs are left"
     allowed: ClassVar[str] = "write sign; it takes no parameters"
 
     def is_allowed(self) -> bool:
@@ -27,6 +31,9 @@ class Sign(Parametrised):
     def release(self, update: Update, generator: torch.Generator) -> Update:  # noqa: ARG002
         signs = {name: tensor.sign() * tensor.abs().mean() for name, tensor in update.tensors.items()}
         return replace(update, tensors=signs)
+
+    def known_release(self, known: KnownRelease, released: Released) -> KnownRelease:  # noqa: ARG002
+        return replace(known, forms=(*known.forms, soften_signs))
 
 
 @dataclass(frozen=True, repr=False)
@@ -39,6 +46,7 @@ class Quantise(Parametrised):
     bits: int
 
     name: ClassVar[str] = "quantise"
+    hooks: ClassVar[tuple[Hook, ...]] = ("release",)
     allowed: ClassVar[str] = "write quantise:BITS with 2 to 16 bits for each entry, such as quantise:4"
 
     def is_allowed(self) -> bool:
@@ -53,7 +61,7 @@ def round_at_random(tensor: Tensor, bits: int, generator: torch.Generator) -> Te
     """Round to one of the two nearest steps, to each as often as it is near."""
     most = (1 << (bits - 1)) - 1
     step = tensor.abs().max().clamp(min=1e-30) / most
-    draws = torch.rand(tensor.shape, generator=generator, device=tensor.device, dtype=tensor.dtype)
+    draws = torch.rand(tensor.shape, generator=generator, device=generator.device, dtype=tensor.dtype).to(tensor.device)
     # Clamped, because the sum can round up to a step beyond the last.
     steps: Tensor = (tensor / step + draws).floor().clamp(-most, most)
     return steps * step

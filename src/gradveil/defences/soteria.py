@@ -8,13 +8,14 @@ import torch
 from torch import Tensor, nn
 from torch.func import jvp, vjp, vmap
 
-from gradveil.client import Tensors
-from gradveil.defences.base import Compute
+from gradveil.defences.base import Compute, Hook
 from gradveil.defences.grammar import Parametrised
+from gradveil.defences.knowledge import ZEROES, KnownRelease, Released, hide_zeroes
 from gradveil.errors import SettingsError
-from gradveil.models.frozen import freeze_batch_norm
+from gradveil.gradients import Tensors, freeze_batch_norm
+from gradveil.losses import Loss
 from gradveil.rng import global_state_from
-from gradveil.types import Batch, Loss
+from gradveil.types import Batch
 
 CHUNK = 512
 """How many rows of Jacobians, one for each feature and image, are held at once."""
@@ -35,6 +36,8 @@ class Soteria(Parametrised):
     probes: int = 4
 
     name: ClassVar[str] = "soteria"
+    hooks: ClassVar[tuple[Hook, ...]] = ("compute",)
+    used: ClassVar[str] = ZEROES
     allowed: ClassVar[str] = (
         "write soteria:P with the percentage of features to hide, 0 ≤ P < 100, and :probes=K with 0 ≤ K ≤ 10000 to "
         "choose those of a batch by K random directions (0: exactly), such as soteria:40"
@@ -58,6 +61,9 @@ class Soteria(Parametrised):
             return {**tensors, f"{name}.weight": weight}
 
         return perturbed
+
+    def known_release(self, known: KnownRelease, released: Released) -> KnownRelease:
+        return hide_zeroes(known, released)
 
 
 def last_linear(model: nn.Module) -> tuple[str, nn.Linear]:

@@ -1,10 +1,11 @@
 """Defences that transform the images before the gradient is computed."""
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import torch
 
-from gradveil.defences.base import Defence
+from gradveil.defences.base import Defence, Hook
 from gradveil.transforms import BaseAugmentation, PolicySet
 from gradveil.types import Batch
 
@@ -14,6 +15,8 @@ class CropFlip(Defence):
     """The base augmentation of training: random crop with padding and horizontal flip."""
 
     augmentation: BaseAugmentation = field(default_factory=BaseAugmentation)
+
+    hooks: ClassVar[tuple[Hook, ...]] = ("batch",)
 
     def __str__(self) -> str:
         return "crop-flip"
@@ -28,8 +31,14 @@ class PolicyDefence(Defence):
 
     policies: PolicySet
 
+    hooks: ClassVar[tuple[Hook, ...]] = ("batch",)
+    used: ClassVar[str] = "the set of policies: it tries their draws"
+
     def __str__(self) -> str:
         return f"policy:{self.policies}"
 
     def batch(self, batch: Batch, generator: torch.Generator) -> Batch:
         return Batch(self.policies.transform(batch.images, generator), batch.labels)
+
+    def known_policies(self) -> PolicySet:
+        return self.policies

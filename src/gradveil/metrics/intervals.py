@@ -17,6 +17,15 @@ class Interval:
     std: float | None
     count: int
 
+    def text(self, digits: int = 1, signed: bool = False) -> str:
+        """Write the mean with half the interval; one value alone has none.
+
+        >>> mean_interval([1.0, 2.0, 3.0]).text(), mean_interval([1.0]).text(2, signed=True)
+        ('2.0 ± 2.5', '+1.00')
+        """
+        mean = f"{self.mean:{'+' if signed else ''}.{digits}f}"
+        return mean if self.high is None else f"{mean} ± {self.high - self.mean:.{digits}f}"
+
 
 def mean_interval(values: Sequence[float], confidence: float = 0.95) -> Interval:
     """Take the mean of `values` with Student's interval.

@@ -7,13 +7,13 @@ import torch
 from torch import Tensor
 
 from gradveil.attacks import GradientMatching
-from gradveil.client import local_update
+from gradveil.client import Client
 from gradveil.metrics import psnr
 from gradveil.rng import generator
 from gradveil.scores.blind import BlindScore
 from gradveil.scores.draws import transform_places
 from gradveil.transforms import Policy, PolicySet
-from gradveil.types import Batch, Task, to_pixels
+from gradveil.types import Batch, LocalTraining, Task, to_pixels
 
 BLOCK = 4
 BRIEF = GradientMatching(
@@ -59,7 +59,9 @@ class BriefAttackScore:
     def rebuild(self, targets: Tensor, labels: Tensor, members: range, public: Batch) -> Tensor:
         """Attack the gradients of `targets`, N×C×H×W."""
         batches = [Batch(targets[place : place + 1], labels[place : place + 1]) for place in range(len(targets))]
-        updates = [local_update(self.task.model, self.task.loss, batch) for batch in batches]
+        client = Client(self.task.model, LocalTraining(loss=self.task.loss))
+        weights = self.task.model.state_dict()
+        updates = [client.update(weights, batch, (), torch.Generator()) for batch in batches]
         sources = [generator(self.seed, "brief attack", place) for place in members]
         found = self.attack.attack_many(replace(self.task, public=public), updates, sources)
         return torch.cat([one.images for one in found])

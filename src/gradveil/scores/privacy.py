@@ -7,10 +7,11 @@ import torch
 from torch import Tensor, nn
 
 from gradveil.errors import SettingsError, UnknownNameError
+from gradveil.gradients import choose_gradients
+from gradveil.losses import CrossEntropy, Loss
 from gradveil.models import Normalise
 from gradveil.rng import generator
 from gradveil.scores.draws import transform_places
-from gradveil.scores.gradients import choose_gradients
 from gradveil.scores.quadrature import find_quadrature
 from gradveil.scores.similarity import Form, compare, multiply
 from gradveil.transforms import Policy, PolicySet
@@ -46,6 +47,7 @@ class PrivacyScore:
         form: Form = "layerwise",
         quadrature: str = "trapezoid-21",
         start: Start = "uniform",
+        loss: Loss | None = None,
         seed: int = 0,
     ) -> None:
         check_choice("form of GradSim", form, get_args(Form))
@@ -56,7 +58,7 @@ class PrivacyScore:
         first = next(model.parameters())
         self.images, self.labels = images.to(first.device), labels.to(first.device)
         self.starts = draw_starts(model, images.shape, start, seed).to(first)
-        self.gradients = choose_gradients(model, self.starts, self.labels)
+        self.gradients = choose_gradients(model, loss or CrossEntropy(), self.starts, self.labels)
         self.kept: dict[range, list[Tensor]] = {}
 
     @property

@@ -5,9 +5,10 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+from gradveil.gradients import choose_gradients
+from gradveil.losses import CrossEntropy, Loss
 from gradveil.rng import generator
 from gradveil.scores.draws import transform_places
-from gradveil.scores.gradients import choose_gradients
 from gradveil.scores.privacy import block_size
 from gradveil.scores.similarity import compare, multiply
 from gradveil.transforms import Policy, PolicySet
@@ -32,13 +33,14 @@ class SensitivityScore:
         labels: Tensor,
         radius: float = RADIUS,
         probes: int = PROBES,
+        loss: Loss | None = None,
         seed: int = 0,
     ) -> None:
         self.images, self.labels, self.seed = images, labels, seed
         sources = [generator(seed, "sensitivity", place) for place in range(len(images))]
         shape = (probes, *images.shape[1:])
         self.noise = radius * torch.stack([torch.randn(shape, generator=source) for source in sources])
-        self.gradients = choose_gradients(model, to_pixels(images), labels)
+        self.gradients = choose_gradients(model, loss or CrossEntropy(), to_pixels(images), labels)
         self.block = block_size(probes + 1)
 
     def score(self, policy: Policy | PolicySet, places: Sequence[int] | None = None) -> Tensor:

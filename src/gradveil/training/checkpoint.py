@@ -18,9 +18,11 @@ from torch import Tensor, nn
 
 from gradveil.defences import Defence, defend_model, parse_defences
 from gradveil.errors import CheckpointError, InputError
+from gradveil.losses import CrossEntropy, Loss, parse_loss
 from gradveil.models import ModelSpec, factory
 from gradveil.results import to_json, write_file
 from gradveil.rng import generator
+from gradveil.training.settings import TrainingSettings
 
 SCHEMA = 1
 SHOWN = 3
@@ -38,6 +40,12 @@ class Checkpoint:
     spec: ModelSpec
     made: Mapping[str, Any]
     defences: tuple[Defence, ...] = ()
+
+    @property
+    def loss(self) -> Loss:
+        """Return the loss that the weights were trained with; plain cross-entropy if the file does not say."""
+        settings = self.made.get("settings")
+        return parse_loss(TrainingSettings.from_record(settings).loss) if isinstance(settings, dict) else CrossEntropy()
 
     def build(self) -> nn.Module:
         """Make the model with these weights, in evaluation mode."""

@@ -3,30 +3,27 @@
 import logging
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
+from gradveil.client import Client, Step, make_optimiser
 from gradveil.data import DataSet, ImageSet
-from gradveil.defences import Guarantee, guarantee_of
-from gradveil.defences.base import Defence, compute_defended, defend_batch, defend_release
-from gradveil.defences.guarantee import find_private
+from gradveil.defences import Defence, Guarantee, guarantee_of
 from gradveil.errors import DivergenceError, SettingsError
+from gradveil.machine import lay_out, threads
 from gradveil.models import ModelSpec
-from gradveil.rng import generator, global_state_from
+from gradveil.rng import generator
 from gradveil.training.checkpoint import MODEL_DEFENCES, Weights
 from gradveil.training.curves import Epoch
-from gradveil.training.machine import takes_channels_last, threads
-from gradveil.training.optimiser import make_optimiser
 from gradveil.training.phases import phase_steps
 from gradveil.training.settings import TrainingSettings, count_fraction
 from gradveil.training.state import RunFolder, State, clear_run
-from gradveil.types import Batch, Update, to_pixels
+from gradveil.types import Batch, to_pixels
 
 logger = logging.getLogger(__name__)
 
@@ -108,23 +105,23 @@ class Run:
         seed: int,
         device: torch.device,
     ) -> None:
-        layout = (
-            torch.channels_last if settings.channels_last and takes_channels_last(model) else torch.contiguous_format
-        )
-        self.model = model.to(device).to(memory_format=layout)  # type: ignore[call-overload]
-        self.data = data
+        self.model = model.to(device)
+        layout = lay_out(self.model, data.shape, settings.channels_last)
         self.images = take_fraction(data.train, settings.fraction, seed)
+        self.batch_size = min(settings.batch_size, len(self.images))
+        local = replace(settings.local(), batch_size=self.batch_size)
+        self.client = Client(self.model, local, layout=layout)
+        # The tensors of the model itself: they change with it.
+        self.weights = self.model.state_dict()
+        self.data = data
         self.settings = settings
         self.defences = tuple(defences)
-        self.computes = any(type(defence).compute is not Defence.compute for defence in defences)
-        self.private = find_private(defences) is not None
-        self.releases = any(type(defence).release is not Defence.release for defence in defences)
+        self.private = any(defence.poisson for defence in defences)
         self.seed = seed
         self.device = device
-        self.batch_size = min(settings.batch_size, len(self.images))
         self.steps_per_epoch = settings.steps_per_epoch(len(data.train))
         self.steps = self.steps_per_epoch * settings.epochs
-        self.optimiser = make_optimiser(model, settings)
+        self.optimiser = make_optimiser(model, local)
         self.state = State()
         self.shuffled: tuple[int, Tensor] = (-1, torch.empty(0))
         self.saved = -math.inf
@@ -138,7 +135,7 @@ class Run:
             "data": self.data.name,
             "images": len(self.images),
             "defences": [str(defence) for defence in self.defences],
-            MODEL_DEFENCES: [str(one) for one in self.defences if type(one).model is not Defence.model],
+            MODEL_DEFENCES: [str(one) for one in self.defences if "model" in one.hooks],
             "device": self.device.type,
             "phases": list(phases),
         }
@@ -186,31 +183,30 @@ class Run:
             self.saved = self.state.seconds
 
     def take_step(self) -> None:
-        """Take one optimiser step on the next batch."""
+        """Let the client compute the gradient of the next batch, and take one optimiser step along what it releases."""
         step = self.state.step
-        batch = self.next_batch()
+        chosen = self.images.take(self.draw_each() if self.private else self.next_places())
         for group in self.optimiser.param_groups:
             group["lr"] = self.settings.rate(step, self.steps)
-        with global_state_from(generator(self.seed, "training", "model", step)):
-            loss, correct = self.compute_gradient(batch)
-        if not math.isfinite(loss):
+        seen: list[Step] = []
+        update = self.client.update(
+            self.weights,
+            Batch(chosen.images, chosen.labels),
+            self.defences,
+            generator(self.seed, "training", "batch", step),
+            watch=seen.append,
+        )
+        if not math.isfinite(seen[0].loss):
             raise DivergenceError(
-                f"training diverged at step {step + 1} (the loss is {loss}): use a smaller learning rate than "
+                f"training diverged at step {step + 1} (the loss is {seen[0].loss}): use a smaller learning rate than "
                 f"{self.settings.learning_rate}, or less noise"
             )
-        if self.releases:
-            self.release(max(1, len(batch)))
+        for name, parameter in self.model.named_parameters():
+            parameter.grad = update.tensors.get(name)  # type: ignore[assignment]
         self.optimiser.step()
         self.state.step += 1
-        self.state.loss += loss
-        self.state.correct += correct
-
-    def next_batch(self) -> Batch:
-        """Draw the images of this step and let the defences change them."""
-        chosen = self.images.take(self.draw_each() if self.private else self.next_places())
-        source = generator(self.seed, "training", "batch", self.state.step)
-        batch = defend_batch(self.defences, Batch(chosen.images, chosen.labels), source)
-        return Batch(batch.images.to(self.device), batch.labels.to(self.device))
+        self.state.loss += seen[0].loss
+        self.state.correct += seen[0].correct
 
     def next_places(self) -> Tensor:
         """Take the next places of an epoch's order."""
@@ -225,41 +221,6 @@ class Run:
         source = generator(self.seed, "training", "draw each", self.state.step)
         draws = torch.rand(len(self.images), generator=source)
         return (draws < self.batch_size / len(self.images)).nonzero().squeeze(1)
-
-    def compute_gradient(self, batch: Batch) -> tuple[float, int]:
-        """Leave the gradient in the parameters; give the loss and the number of right answers."""
-        self.model.train()
-        with torch.set_grad_enabled(not self.computes):
-            # A defence that computes the gradient itself changes no buffers: this pass updates them all the same.
-            logits = self.model(batch.pixels())
-            loss = self.loss(logits, batch.labels)
-        self.optimiser.zero_grad()
-        if self.computes:
-            source = generator(self.seed, "training", "compute", self.state.step, device=self.device)
-            tensors = compute_defended(self.defences)(self.model, self.loss, batch, source)
-            # The number of images drawn is itself private: the sum is divided by how many are expected.
-            share = max(1, len(batch)) / self.batch_size
-            self.put_gradients({name: share * tensor for name, tensor in tensors.items()})
-        else:
-            loss.backward()  # type: ignore[no-untyped-call]
-        if len(batch) == 0:
-            return 0.0, 0
-        right = float((logits.argmax(1) == batch.labels).double().mean())
-        return float(loss.detach()), round(right * self.batch_size)
-
-    def loss(self, logits: Tensor, labels: Tensor) -> Tensor:
-        return F.cross_entropy(logits, labels, label_smoothing=self.settings.label_smoothing)
-
-    def release(self, images: int) -> None:
-        """Let the defences change the gradients as they would leave a client."""
-        gradients = {name: p.grad for name, p in self.model.named_parameters() if p.grad is not None}
-        source = generator(self.seed, "training", "release", self.state.step, device=self.device)
-        released = defend_release(self.defences, Update(gradients, images), source)
-        self.put_gradients(released.tensors)
-
-    def put_gradients(self, tensors: Mapping[str, Tensor]) -> None:
-        for name, parameter in self.model.named_parameters():
-            parameter.grad = tensors.get(name)
 
     def end_epoch(self, started: float) -> None:
         """Add a point to the curves, tested if its turn has come."""

@@ -1,10 +1,13 @@
 """How to train, as values: the settings and the two recipes."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from gradveil.errors import SettingsError, UnknownNameError
+from gradveil.errors import SettingsError
+from gradveil.losses import CrossEntropy, parse_loss
+from gradveil.results import read_settings
+from gradveil.types import LocalTraining
 
 Schedule = Literal["steps", "one-cycle"]
 DROPS = (3 / 8, 5 / 8, 7 / 8)
@@ -16,9 +19,9 @@ class TrainingSettings:
 
     The learning rate rises linearly over the first `warm_up` of the steps. Then it falls: tenfold at 3/8, 5/8 and 7/8
     of the way by the schedule "steps", linearly to zero by "one-cycle". With `muon` above 0, kernels and hidden weight
-    matrices learn by Muon, at so many times the learning rate; all else learns by SGD. `fraction` is the share of the
-    training images that are used. `threads` stands here because the last bits of a sum depend on it. `test_every` is
-    in epochs; the last epoch is always tested.
+    matrices learn by Muon, at so many times the learning rate; all else learns by SGD. `loss` names the loss; the audit
+    and the scores take it from here. `fraction` is the share of the training images that are used. `threads` stands
+    here because the last bits of a sum depend on it. `test_every` is in epochs; the last epoch is always tested.
     """
 
     recipe: Literal["paper", "fast", "brief"] = "paper"
@@ -28,7 +31,7 @@ class TrainingSettings:
     momentum: float = 0.9
     weight_decay: float = 5e-4
     muon: float = 0.0
-    label_smoothing: float = 0.0
+    loss: str = "cross-entropy"
     schedule: Schedule = "steps"
     warm_up: float = 0.02
     channels_last: bool = True
@@ -43,24 +46,35 @@ class TrainingSettings:
         require("learning_rate", self.learning_rate, 0 < self.learning_rate < float("inf"), "above 0")
         for name in ("weight_decay", "muon"):
             require(name, getattr(self, name), 0 <= getattr(self, name) < float("inf"), "0 or more")
-        for name in ("momentum", "label_smoothing", "warm_up"):
+        parse_loss(self.loss)
+        for name in ("momentum", "warm_up"):
             require(name, getattr(self, name), 0 <= getattr(self, name) < 1, "from 0 to below 1")
         require("fraction", self.fraction, 0 < self.fraction <= 1, "above 0 and at most 1")
         require("recipe", self.recipe, self.recipe in ("paper", "fast", "brief"), "paper, fast or brief")
         require("schedule", self.schedule, self.schedule in ("steps", "one-cycle"), "steps or one-cycle")
 
     def to_record(self) -> dict[str, Any]:
-        """Give the settings as they stand in JSON."""
+        """Return the settings as they stand in JSON."""
         return asdict(self)
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> "TrainingSettings":
         """Read settings back from JSON; an unknown key is refused."""
-        allowed = {field.name for field in fields(cls)}
-        for key in record:
-            if key not in allowed:
-                raise UnknownNameError("training setting", key, allowed)
-        return cls(**record)
+        return read_settings(cls, upgraded(record), "training")
+
+    def local(self) -> LocalTraining:
+        """Say how the one client of a centralised training works: a gradient of the batch at every step."""
+        return LocalTraining(
+            batch_size=self.batch_size,
+            optimiser="muon" if self.muon else "sgd",
+            learning_rate=self.learning_rate,
+            momentum=self.momentum,
+            nesterov=self.momentum > 0,
+            weight_decay=self.weight_decay,
+            muon_scale=self.muon or 1.0,
+            loss=parse_loss(self.loss),
+            mode="train",
+        )
 
     def steps_per_epoch(self, images: int) -> int:
         """Count the steps of an epoch over a training split of `images`.
@@ -77,6 +91,14 @@ class TrainingSettings:
         if self.schedule == "steps":
             return self.learning_rate * 0.1 ** sum(step >= drop * steps for drop in DROPS)
         return self.learning_rate * (steps - step) / (steps - rise)
+
+
+def upgraded(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Bring settings that an earlier version wrote up to date: the loss was a label smoothing."""
+    values = dict(record)
+    if "label_smoothing" in values:
+        values["loss"] = str(CrossEntropy(values.pop("label_smoothing")))
+    return values
 
 
 def count_fraction(images: int, fraction: float) -> int:
@@ -96,12 +118,18 @@ FAST = TrainingSettings(
     epochs=12,
     batch_size=64,
     muon=0.2,
-    label_smoothing=0.1,
+    loss="cross-entropy:smoothing=0.1",
     schedule="one-cycle",
     warm_up=0.1,
 )
 # A few gentle epochs, for audits and searches.
 BRIEF = TrainingSettings(
-    recipe="brief", epochs=3, learning_rate=0.03, label_smoothing=0.1, schedule="one-cycle", warm_up=0.25, threads=1
+    recipe="brief",
+    epochs=3,
+    learning_rate=0.03,
+    loss="cross-entropy:smoothing=0.1",
+    schedule="one-cycle",
+    warm_up=0.25,
+    threads=1,
 )
 RECIPES: dict[str, TrainingSettings] = {"paper": PAPER, "fast": FAST}

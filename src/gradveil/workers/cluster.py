@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, Self, TypeVar
 
 from gradveil.errors import GradveilError, SettingsError, import_extra
-from gradveil.training.machine import threads
+from gradveil.machine import threads
 from gradveil.workers.base import DEATHS, Job, OnProgress, OnResult, Result, Shared
 from gradveil.workers.local import AHEAD, ignore
 from gradveil.workers.sharing import keep, kept

@@ -21,7 +21,7 @@ from typing import Any, Generic, Self, TypeVar
 import torch
 
 from gradveil.errors import GradveilError, SettingsError
-from gradveil.training.machine import threads
+from gradveil.machine import threads
 from gradveil.workers.base import DEATHS, Job, OnProgress, OnResult, Result, Shared, throttled
 from gradveil.workers.sharing import Here, InFile, keep
 

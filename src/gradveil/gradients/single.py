@@ -1,4 +1,4 @@
-"""The gradient of every image of a batch, apart: parameter by parameter, because that is all a cosine needs."""
+"""The gradient of every single image of a batch, parameter by parameter, by the fastest way that a model allows."""
 
 import copy
 from abc import ABC, abstractmethod
@@ -7,19 +7,19 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
-from gradveil.client import gradients_apart
 from gradveil.errors import SettingsError
-from gradveil.models.frozen import freeze_batch_norm
-from gradveil.scores.layers import Layer, find_layers
-from gradveil.scores.layout import lay_out
+from gradveil.gradients.frozen import freeze_batch_norm
+from gradveil.gradients.functional import gradients_apart
+from gradveil.gradients.layers import Layer, find_layers
+from gradveil.losses import Loss
+from gradveil.machine import lay_out
 
 TOLERANCE = 1e-3
 
 
 class Gradients(ABC):
-    """Gradients of the cross-entropy of single images, with batch normalisation and dropout as in evaluation."""
+    """Gradients of the loss of single images, with batch normalisation and dropout as in evaluation."""
 
     @abstractmethod
     def walk(self, images: Tensor, labels: Tensor) -> Iterator[Tensor]:
@@ -29,28 +29,30 @@ class Gradients(ABC):
         """
 
 
-class Apart(Gradients):
+class Vectorised(Gradients):
     """Let torch vectorise: for every model that `torch.func.vmap` takes."""
 
-    def __init__(self, model: nn.Module) -> None:
+    def __init__(self, model: nn.Module, loss: Loss) -> None:
+        self.loss = loss
         self.model = freeze_batch_norm(copy.deepcopy(model).eval())
 
     def walk(self, images: Tensor, labels: Tensor) -> Iterator[Tensor]:
-        found = gradients_apart(self.model, F.cross_entropy, images.unsqueeze(1), labels.unsqueeze(1))
+        found = gradients_apart(self.model, self.loss, images.unsqueeze(1), labels.unsqueeze(1))
         return (tensor.flatten(1) for tensor in found.values())
 
 
 class OneByOne(Gradients):
     """One backward pass for each image: slow, but every model has one."""
 
-    def __init__(self, model: nn.Module) -> None:
+    def __init__(self, model: nn.Module, loss: Loss) -> None:
+        self.loss = loss
         self.model = copy.deepcopy(model).eval()
 
     def walk(self, images: Tensor, labels: Tensor) -> Iterator[Tensor]:
         parameters = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
         rows = []
         for place in range(len(images)):
-            loss = F.cross_entropy(self.model(images[place : place + 1]), labels[place : place + 1])
+            loss = self.loss(self.model(images[place : place + 1]), labels[place : place + 1])
             rows.append(torch.autograd.grad(loss, parameters))
         return (torch.stack(tensors).flatten(1) for tensors in zip(*rows, strict=True))
 
@@ -58,20 +60,22 @@ class OneByOne(Gradients):
 class LayerByLayer(Gradients):
     """One pass for the whole batch, then each layer's gradients from its inputs and the slopes at its outputs."""
 
-    def __init__(self, model: nn.Module, image: Tensor) -> None:
+    def __init__(self, model: nn.Module, loss: Loss, image: Tensor) -> None:
         if not all(parameter.requires_grad for parameter in model.parameters()):
             raise NotImplementedError("a model of which some parameters stand still")
         self.model = copy.deepcopy(model).eval().requires_grad_(False)
+        self.loss = loss
         self.layers = find_layers(self.model, image)
-        self.model, self.format = lay_out(self.model)
+        channels, height, width = image.shape[1:]
+        self.layout = lay_out(self.model, (channels, height, width))
 
     def walk(self, images: Tensor, labels: Tensor) -> Iterator[Tensor]:
         seen: dict[Layer, tuple[Tensor, Tensor]] = {}
         handles = [layer.module.register_forward_hook(watch(layer, seen)) for layer in self.layers]
         try:
             with torch.enable_grad():
-                logits = self.model(images.detach().contiguous(memory_format=self.format))
-                loss = F.cross_entropy(logits, labels, reduction="sum")
+                logits = self.model(images.detach().contiguous(memory_format=self.layout))
+                loss = self.loss.per_image(logits, labels).sum()
         finally:
             for handle in handles:
                 handle.remove()
@@ -93,13 +97,16 @@ def watch(layer: Layer, seen: dict[Layer, tuple[Tensor, Tensor]]) -> Any:
     return keep
 
 
-def choose_gradients(model: nn.Module, images: Tensor, labels: Tensor) -> Gradients:
+def choose_gradients(model: nn.Module, loss: Loss, images: Tensor, labels: Tensor) -> Gradients:
     """Take the fastest way that gives the model's true gradient at a first image."""
     if not any(parameter.requires_grad for parameter in model.parameters()):
         raise SettingsError("a model none of whose parameters is trained has no gradient: let one require it")
     image, label = images[:1], labels[:1]
-    true = square_length(OneByOne(model).walk(image, label))
-    ways: tuple[Callable[[], Gradients], ...] = (lambda: LayerByLayer(model, image), lambda: Apart(model))
+    true = square_length(OneByOne(model, loss).walk(image, label))
+    ways: tuple[Callable[[], Gradients], ...] = (
+        lambda: LayerByLayer(model, loss, image),
+        lambda: Vectorised(model, loss),
+    )
     for way in ways:
         try:
             chosen = way()
@@ -108,7 +115,7 @@ def choose_gradients(model: nn.Module, images: Tensor, labels: Tensor) -> Gradie
             continue
         if abs(found - true) <= TOLERANCE * true:
             return chosen
-    return OneByOne(model)
+    return OneByOne(model, loss)
 
 
 def square_length(gradients: Iterable[Tensor]) -> float:

@@ -1,4 +1,4 @@
-"""Batch normalisation in evaluation mode, written as what it is: an affine map.
+"""Batch normalisation in evaluation mode, written as the affine map that it is.
 
 torch's own layer takes a slow path under `vmap` and keeps second-order terms for statistics that do not move.
 """

@@ -11,7 +11,7 @@ from typing import cast
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from gradveil.models.frozen import FrozenBatchNorm, freeze_batch_norm
+from gradveil.gradients.frozen import FrozenBatchNorm, freeze_batch_norm
 
 
 class FoldedSequential(nn.Sequential):

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor, nn
 
-from gradveil.scores.folding import Pair, find_pairs, fold
+from gradveil.gradients.pairs import Pair, find_pairs, fold
 
 CACHE = 2_000_000
 """Bytes that are laid out at a time; measured on cores with 1.25 MB of second-level cache, and flat around it."""

@@ -1,0 +1,88 @@
+"""How the machine computes: its devices, its threads, the layout of tensors in memory, and the faults below us."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor, nn
+
+from gradveil.errors import SettingsError
+
+SAFE_CHANNELS = 8
+"""From this many input channels on, a strided 1×1 convolution is safe in channels-last (oneDNN, torch 2.13, AVX2)."""
+
+
+def find_device(name: str) -> torch.device:
+    """Turn `auto`, `cpu`, `cuda` or `cuda:N` into a device that is there."""
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise SettingsError(f"device '{name}' cannot be used here: choose auto, cpu or cuda") from error
+    return device
+
+
+@contextmanager
+def threads(count: int) -> Iterator[None]:
+    """Let torch use `count` threads within the block."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def lay_out(model: nn.Module, shape: tuple[int, int, int], channels_last: bool = True) -> torch.memory_format:
+    """Lay a model out in memory, in place, and return the layout that its images need.
+
+    Channels-last is up to twice as fast. It is used if it is asked for, if no layer of the model hits a known fault in
+    it, and if one forward and one backward pass of images of `shape` work in it: a model that calls `.view()` fails.
+    """
+    if channels_last and not has_faulty_layer(model) and runs_in_channels_last(model, shape):
+        layout = torch.channels_last
+    else:
+        layout = torch.contiguous_format
+    model.to(memory_format=layout)  # type: ignore[call-overload]
+    return layout
+
+
+def has_faulty_layer(model: nn.Module) -> bool:
+    """Tell whether a layer may make oneDNN write outside its memory in channels-last.
+
+    The fault is in the backward pass of a strided 1×1 convolution with 2 to 7 input channels. A kernel that belongs to
+    no `nn.Conv2d` counts as strided, because its use cannot be seen here.
+    """
+    plain = {
+        id(module.weight) for module in model.modules() if isinstance(module, nn.Conv2d) and module.stride == (1, 1)
+    }
+    return any(
+        parameter.dim() == 4
+        and tuple(parameter.shape[2:]) == (1, 1)
+        and 1 < parameter.shape[1] < SAFE_CHANNELS
+        and id(parameter) not in plain
+        for parameter in model.parameters()
+    )
+
+
+def runs_in_channels_last(model: nn.Module, shape: tuple[int, int, int]) -> bool:
+    """Try one forward and one backward pass of two blank images; weights, buffers, mode and random state are kept."""
+    first = next(model.parameters(), None)
+    if first is None:
+        return False
+    buffers = {name: buffer.clone() for name, buffer in model.named_buffers()}
+    images = torch.zeros(2, *shape, dtype=first.dtype, device=first.device)
+    images = images.contiguous(memory_format=torch.channels_last).requires_grad_()
+    model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    try:
+        with torch.enable_grad(), torch.random.fork_rng(devices=[]):
+            output: Tensor = model(images)
+            torch.autograd.grad(output.sum(), images, allow_unused=True)
+    except RuntimeError:
+        return False
+    finally:
+        for name, buffer in model.named_buffers():
+            buffer.copy_(buffers[name])
+    return True
