@@ -1,24 +1,24 @@
 """One row for each image, arm, phase and attack: every score beside its chance floor."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import torch
-from torch import Tensor
 
-from gradveil.audit.cells import Attacked
 from gradveil.audit.floors import Floors
+from gradveil.audit.jobs import Attacked
 from gradveil.metrics import align, psnr, ssim
-from gradveil.types import Batch, Status
+from gradveil.types import Status
 
 DECIMALS = 6
 
 
 @dataclass(frozen=True)
 class Row:
-    """The figures of one attacked image; a failed attack has none, and is no evidence of privacy.
+    """The figures of one attacked image; an attack that failed or cannot be used has none but a `reason`.
 
+    That is no evidence of privacy. `approximations` names what the attacker's simulation of the client left out.
     PSNR, floors and advantages are in dB. `image` is the position in the test split; `label_found` tells whether the
     label that the attack used is the one that was fed; `seconds` is the image's share of the time its group took.
     """
@@ -45,53 +45,40 @@ class Row:
     matching_loss: float | None = None
     label_found: bool | None = None
     seconds: float = 0.0
+    reason: str = ""
+    approximations: tuple[str, ...] = ()
 
     def to_record(self) -> dict[str, Any]:
-        """Give the row as it stands in JSON."""
-        return {key: round(v, DECIMALS) if isinstance(v, float) else v for key, v in asdict(self).items()}
+        """Return the row as it stands in JSON."""
+        record = {key: round(v, DECIMALS) if isinstance(v, float) else v for key, v in asdict(self).items()}
+        return {**record, "approximations": list(self.approximations)}
 
 
-@dataclass(frozen=True, eq=False)
-class Truth:
-    """What the audit alone knows of one attacked image: x, T(x) as float 1×C×H×W, and the label.
-
-    `fed_label` is the label that was fed with T(x), where a defence changes it.
-    """
-
-    image: int
-    label: int
-    original: Tensor
-    transformed: Tensor
-    fed_label: int | None = None
-
-    def batch(self) -> Batch:
-        """Give what the model is fed."""
-        return Batch(self.transformed, torch.tensor([self.label if self.fed_label is None else self.fed_label]))
-
-
-def score_cell(
-    arm: str,
-    phase: str,
-    attack: str,
-    truths: Sequence[Truth],
-    attacked: Sequence[Attacked],
-    floors: Floors,
-) -> list[Row]:
+def score_cell(arm: str, phase: str, attack: str, attacked: Sequence[Attacked], floors: Floors) -> list[Row]:
     """Score every image of one arm, phase and attack."""
-    return [
-        score_image(arm, phase, attack, truth, result, floors) for truth, result in zip(truths, attacked, strict=True)
-    ]
+    return [score_image(arm, phase, attack, one, floors) for one in attacked]
 
 
-def score_image(arm: str, phase: str, attack: str, truth: Truth, result: Attacked, floors: Floors) -> Row:
+def score_image(arm: str, phase: str, attack: str, attacked: Attacked, floors: Floors) -> Row:
     """Score one rebuilt image against T(x), against x, and against x with alignment."""
-    found = result.reconstruction
-    if found.status != "ok":
-        return Row(arm, phase, attack, truth.image, truth.label, found.status, seconds=result.seconds)
-    image = found.images.cpu()
-    # An attacker who tells the original from what was fed is judged by each guess where it belongs.
-    image_fed = image if found.fed is None else found.fed.cpu()
-    label, label_fed = torch.tensor([truth.label]), truth.batch().labels
+    truth, result = attacked.truth, attacked.reconstruction
+    row = Row(
+        arm,
+        phase,
+        attack,
+        truth.image,
+        truth.label,
+        result.status,
+        seconds=attacked.seconds,
+        reason=result.reason,
+        approximations=result.approximations,
+    )
+    if result.status != "ok":
+        return row
+    image = result.images.cpu()
+    # An attacker who tells the original from T(x) is judged by each guess where it belongs.
+    image_fed = image if result.fed is None else result.fed.cpu()
+    label, label_fed = torch.tensor([truth.label]), torch.tensor([truth.fed_label])
     fed, original = truth.transformed, truth.original
     guess = floors.aligned.guess(label)
     scores = {
@@ -104,13 +91,8 @@ def score_image(arm: str, phase: str, attack: str, truth: Truth, result: Attacke
         "original": float(psnr(floors.original.guess(label), original)),
         "aligned": float(align(guess, original, guess).psnr),
     }
-    return Row(
-        arm,
-        phase,
-        attack,
-        truth.image,
-        truth.label,
-        found.status,
+    return replace(
+        row,
         **{f"psnr_{key}": value for key, value in scores.items()},
         **{f"floor_{key}": value for key, value in chance.items()},
         **{f"advantage_{key}": scores[key] - chance[key] for key in scores},
@@ -118,7 +100,6 @@ def score_image(arm: str, phase: str, attack: str, truth: Truth, result: Attacke
         ssim_original=float(ssim(image, original)),
         ssim_floor_transformed=float(ssim(floors.transformed_ssim.guess(label_fed), fed)),
         ssim_floor_original=float(ssim(floors.original_ssim.guess(label), original)),
-        matching_loss=found.matching_loss,
-        label_found=int(found.labels[0]) == int(label_fed),
-        seconds=result.seconds,
+        matching_loss=result.matching_loss,
+        label_found=int(result.labels[0]) == truth.fed_label,
     )
