@@ -2,12 +2,12 @@
 
 import pytest
 import torch
+from gradveil.models.folded import FoldedSequential, fold_batch_norm
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from gradveil.client import gradient
 from gradveil.models import build
-from gradveil.models.folded import FoldedSequential, fold_batch_norm
 from gradveil.rng import generator
 
 

@@ -5,12 +5,12 @@ from collections.abc import Callable
 
 import pytest
 import torch
+from gradveil.scores.gradients import Apart, Gradients, LayerByLayer, OneByOne, choose_gradients
+from gradveil.scores.layout import fits_channels_last
 from torch import Tensor, nn
 
 from gradveil import models, rng
 from gradveil.errors import SettingsError
-from gradveil.scores.gradients import Apart, Gradients, LayerByLayer, OneByOne, choose_gradients
-from gradveil.scores.layout import fits_channels_last
 
 SHAPE = (3, 12, 12)
 

@@ -2,13 +2,13 @@
 
 import pytest
 import torch
-from tests.search.tables import TableStudy, make_world, number
 
 from gradveil.rng import generator
 from gradveil.search.beliefs import Beliefs, choose_rejected, weigh
 from gradveil.search.racing import Race, plan_legs
 from gradveil.search.select import Criterion
 from gradveil.search.settings import SearchSettings
+from tests.search.tables import TableStudy, make_world, number
 
 RUNS = 20
 

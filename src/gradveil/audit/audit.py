@@ -43,8 +43,8 @@ class Audit:
 
     What is not given as an object is taken by name from the settings. `data` may be a data set of ours, or a torch
     Dataset or DataLoader; `model` an `nn.Module`, whose weights are then the first ones; an arm a defence, a list of
-    defences, or a text; an attack an `Attack`, named or not, or a text. `weights` holds weights by phase: the model is not trained
-    for these phases, and they serve every arm.
+    defences, or a text; an attack an `Attack`, named or not, or a text. `weights` holds weights by phase: the model is
+    not trained for these phases, and they serve every arm.
     """
 
     def __init__(

@@ -51,7 +51,9 @@ class Simulation:
         self.apart = participants if local.takes_steps or local.mode == "train" else 1
         self.approximations = find_approximations(model, local)
         self.model = prepare(model, local)
-        self.layout = lay_out(self.model, shape)
+        # After a local step every run has weights of its own. Under `vmap`, torch 2.13 then gives wrong gradients of
+        # channels-last kernels for batches of one image.
+        self.layout = lay_out(self.model, shape, channels_last=not local.takes_steps)
         self.parameters = {name: tensor for name, tensor in self.model.named_parameters() if tensor.requires_grad}
 
     def __call__(self, images: Tensor, labels: Tensor) -> Tensors:

@@ -2,6 +2,7 @@
 
 from gradveil.defences.arms import DEFENCES, Arm, expand_arms, parse_arm, parse_defence, parse_defences
 from gradveil.defences.base import (
+    HOOKS,
     NOTHING_YET,
     Defence,
     Hook,
@@ -32,6 +33,7 @@ __all__ = [
     "CHANCE",
     "DEFENCES",
     "DPSGD",
+    "HOOKS",
     "NOTHING_YET",
     "SOFTNESS",
     "TINY",

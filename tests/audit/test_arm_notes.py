@@ -1,25 +1,17 @@
-"""Every kind of defence in a real, if tiny, audit; the attack receives what is released and nothing else."""
+"""Every kind of defence in a real, if tiny, audit, and what the report says of it."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cache
-from typing import ClassVar
 
 import pytest
 import torch
 
 from gradveil import data
-from gradveil.attacks import Attack
-from gradveil.attacks.base import Progress
 from gradveil.audit import AuditReport, AuditSettings, run_audit
-from gradveil.audit.cells import AttackJob, build_defended
-from gradveil.client import local_update
 from gradveil.data import DataSet
-from gradveil.defences import defend_release, expand_arms, parse_arm
-from gradveil.models import ModelSpec
-from gradveil.rng import generator, split
+from gradveil.defences import expand_arms
+from gradveil.reports.audit_page import render_audit_page
 from gradveil.training import BRIEF
-from gradveil.types import Batch, Reconstruction, Task, Update
 
 ARMS = (
     "none",
@@ -37,14 +29,14 @@ SMALL = AuditSettings(
     images=2,
     steps=2,
     floor_images=100,
-    training=replace(BRIEF, epochs=1, batch_size=50),
+    training=replace(BRIEF, epochs=1, batch_size=100),
 )
 
 
 @cache
 def small_data() -> DataSet:
     sample = data.load("fashion-mnist-sample")
-    some = torch.arange(100)
+    some = torch.arange(200)
     return replace(sample, train=sample.train.take(some), test=sample.test.take(some[:20]))
 
 
@@ -99,40 +91,13 @@ def test_ten_random_policies_are_averaged() -> None:
     assert found.pooled[0].advantage.mean == pytest.approx(sum(means) / 3)
 
 
-@dataclass(frozen=True)
-class Eavesdropper(Attack):
-    """Rebuild nothing, but keep what came in."""
-
-    heard: list[Update] = field(default_factory=list)
-    needs: ClassVar[tuple[str, ...]] = ()
-
-    def check(self, task: Task, updates: Sequence[Update]) -> None: ...
-
-    def attack_many(
-        self,
-        task: Task,
-        updates: Sequence[Update],
-        generators: Sequence[torch.Generator],  # noqa: ARG002
-        progress: Progress | None = None,  # noqa: ARG002
-    ) -> list[Reconstruction]:
-        self.heard.extend(updates)
-        return [Reconstruction(torch.zeros(1, *task.shape), torch.zeros(1, dtype=torch.int64), 0.0) for _ in updates]
-
-
-@pytest.mark.parametrize(
-    "text", ["gaussian:0.1", "laplacian:0.1", "prune:90", "topk:5", "clip:0.01", "sign", "quantise:2"]
-)
-def test_the_attack_receives_what_is_released(text: str) -> None:
-    """The papers' code noised and pruned in training, but attacked the clean gradient."""
-    sample, arm = small_data(), parse_arm(f"{text},no-base")
-    spec = ModelSpec("lenet", sample.shape, sample.classes, sample.mean, sample.std)
-    model = build_defended(spec, arm, 0).eval()
-    fed = Batch(sample.test.images[:1], sample.test.labels[:1])
-    spy = Eavesdropper()
-    AttackJob(spec, model.state_dict(), (fed,), (7,), arm, "init", spy, "spy", True, 0, "cpu").run(lambda *_: None)
-    clean = local_update(model, torch.nn.functional.cross_entropy, fed)
-    source = split(generator(0, "release", arm.name, "init", 7), 2)[1]
-    released = defend_release(arm.defences, clean, source)
-    for name, tensor in spy.heard[0].tensors.items():
-        torch.testing.assert_close(tensor, released.tensors[name])
-    assert any(not torch.allclose(tensor, clean.tensors[name]) for name, tensor in spy.heard[0].tensors.items())
+def test_the_report_says_what_is_used_of_each_defence_that_the_attacker_is_told_of() -> None:
+    """Being told of clip, quantise, mixup or instahide changes nothing for the attacker: the page has to say so."""
+    arms = ("clip:1", "quantise:4", "mixup", "instahide", "gaussian:1e-3", "prune:70")
+    told = run_audit(replace(SMALL, arms=arms, phases=("init",), knows_defence=True), small_data())
+    for arm in arms[:4]:
+        assert told.arms[arm].used[arm] == "nothing yet"
+        assert any(line.endswith(f"told of {arm} and uses nothing yet") for line in told.arms[arm].lines())
+        assert f"told of {arm} and uses nothing yet" in render_audit_page(told, {"settings": {}, "environment": {}})
+    assert "strength of the noise" in told.arms["gaussian:1e-3"].used["gaussian:0.001"]
+    assert report().arms["mixup"].used == {}
