@@ -38,15 +38,6 @@ class Attack(ABC):
     ) -> list[Reconstruction]:
         """Attack independent updates; each draws from its own generator, so the grouping changes no draw."""
 
-    @property
-    def name(self) -> str:
-        return type(self).__name__
-
-    def with_steps(self, steps: int) -> "Attack":
-        from gradveil.attacks.recipes import with_steps
-
-        return with_steps(self, steps)
-
     def __call__(self, task: Task, update: Update, generator: torch.Generator) -> Reconstruction:
         """Attack one update."""
         return self.attack_many(task, [update], [generator])[0]

@@ -104,8 +104,6 @@ ATTACKS: dict[str, Attack] = {**SINGLE, "standard": STANDARD}
 
 def find_attack(name: str) -> Attack:
     """Find the attack called `name`."""
-    if isinstance(name, Attack):
-        return name
     if name not in ATTACKS:
         raise UnknownNameError("attack", name, ATTACKS)
     return ATTACKS[name]
