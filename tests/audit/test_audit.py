@@ -230,8 +230,9 @@ def test_batches_and_local_training_are_audited(change: dict[str, Any]) -> None:
 
 
 def test_an_attack_that_cannot_be_used_is_a_row_that_says_why() -> None:
-    settings = replace(SMALL, phases=("init",), arms=("none",), attacks=("fast", "analytic"))
-    report = run_audit(settings, small_data())
+    settings = replace(SMALL, phases=("init",), arms=("none",), steps=None)
+    attacks = {"fast": find_attack("fast").with_steps(3), "analytic": find_attack("analytic")}
+    report = Audit(settings, data=small_data(), attacks=attacks).run()
     refused = [row for row in report.rows if row.attack == "analytic"]
     assert [row.status for row in refused] == ["refused"] * 3
     assert all("fully connected" in row.reason for row in refused)

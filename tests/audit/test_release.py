@@ -12,6 +12,7 @@ from torch import nn
 from gradveil import data
 from gradveil.attacks import Attack, Progress
 from gradveil.audit import Audit, AuditSettings
+from gradveil.audit.audit import AuditRun
 from gradveil.audit.release import Scene, Share
 from gradveil.client import Client
 from gradveil.data import DataSet
@@ -20,6 +21,7 @@ from gradveil.models import ModelSpec
 from gradveil.rng import generator
 from gradveil.training import BRIEF, FAST, PAPER, TrainingSettings, train
 from gradveil.types import Batch, LocalTraining, Reconstruction, Task, Update
+from gradveil.workers import Workers
 
 
 @cache
@@ -93,9 +95,15 @@ class Eavesdropper(Attack):
 
 
 def eavesdrop(arm: str, device: str = "cpu", **changes: object) -> list[tuple[Task, Update]]:
+    """Take the steps of an audit up to the attack."""
     settings = replace(AuditSettings(phases=("init",), images=4, floor_images=100), **changes)  # type: ignore[arg-type]
     spy = Eavesdropper()
-    Audit(settings, data=small_data(), arms=[arm], attacks=[spy]).run(device=device)
+    audit = Audit(settings, data=small_data(), arms=[arm], attacks=[spy])
+    with Workers(1) as workers:
+        run = AuditRun(audit, workers, device, lambda *_: None)
+        for job in run.cell_jobs((audit.arms[0], "init", spy.name), {}):
+            rounds = [job.scene.capture(shares, device).round for shares in job.clients]
+            job.attack_rounds(rounds, lambda *_: None)
     return spy.heard
 
 

@@ -18,12 +18,22 @@ Weights = Mapping[str, Tensor]
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """One step of a client: the batch as the model was fed it, at `places` among its images, and how that went."""
+    """One step of a client: the batch as the model was fed it, at `places` among its images, and the model's answer."""
 
     fed: Batch
     places: Tensor
-    loss: float
-    correct: int
+    logits: Tensor
+    mean_loss: Tensor
+
+    @property
+    def loss(self) -> float:
+        """The mean loss; 0 of no images."""
+        return float(self.mean_loss) if len(self.fed) else 0.0
+
+    @property
+    def correct(self) -> int:
+        """The number of images that the model named correctly."""
+        return int((self.logits.argmax(1) == self.fed.labels.to(self.logits.device)).sum()) if len(self.fed) else 0
 
 
 class Client:
@@ -81,7 +91,7 @@ class Client:
                 "round: send the state dict of this model"
             )
         for name, tensor in own.items():
-            if weights[name].data_ptr() != tensor.data_ptr() or tensor.is_meta:
+            if weights[name].data_ptr() != tensor.data_ptr():
                 tensor.copy_(weights[name])
 
     def take_gradient(
@@ -155,10 +165,7 @@ class Client:
                 tensors = self.divide_by_expected(tensors, len(fed), defences)
             else:
                 tensors = self.differentiate(loss)
-        correct = (logits.detach().argmax(1) == there.labels).sum() if len(fed) else torch.zeros(())
-        if self.device.type == "meta":
-            return tensors, Step(fed, places, 0.0, 0)
-        return tensors, Step(fed, places, float(loss.detach()) if len(fed) else 0.0, int(correct))
+        return tensors, Step(fed, places, logits.detach(), loss.detach())
 
     def differentiate(self, loss: Tensor) -> Tensors:
         names, parameters = zip(*((n, p) for n, p in self.model.named_parameters() if p.requires_grad), strict=True)
