@@ -1,6 +1,5 @@
-"""The study of the defences: trials, journal, table, picture."""
+"""The study of the defences: trials and journal."""
 
-import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,13 +9,11 @@ import torch
 from gradveil import data
 from gradveil.data import DataSet
 from gradveil.defences import parse_arm
-from gradveil.experiments.defence_tables import Line, make_lines, make_panels, render_markdown
-from gradveil.experiments.defences import GREY, PARTS, DefenceStudy, Trial
-from gradveil.reports.pareto import Point, draw_pareto, pareto_front
+from gradveil.experiments.defences import GREY, PARTS, DefenceStudy, DefenceTrial
 from gradveil.training import FAST
 
 TRIALS = [
-    Trial("trial", GREY, "lenet", arm, seed, 1)
+    DefenceTrial("trial", GREY, "lenet", arm, seed, 1)
     for arm, seed in [
         ("crop-flip", 0),
         ("crop-flip", 1),
@@ -101,49 +98,13 @@ def test_another_attack_finds_the_models_trained(study: DefenceStudy) -> None:
     assert again["test_accuracy"] == before["test_accuracy"]
 
 
-def test_seeds_are_pooled_and_random_policies_averaged(study: DefenceStudy) -> None:
-    plain, private, random = make_lines(TRIALS, study.entries())
-    assert isinstance(plain, Line)
-    assert isinstance(private, Line)
-    assert isinstance(random, Line)
-    assert (plain.arm, plain.trials, plain.images) == ("crop-flip", 2, 2)
-    assert private.epsilon is not None
-    assert plain.epsilon is None
-    assert random.arm == "random-policy"
-    for line in (plain, random):
-        assert [figure is not None and figure.count for figure in (line.fed["final"], line.original["init"])] == [2, 2]
-    assert private.bound is not None
-    assert 0.01 < private.bound < 1
-
-
-def test_the_table_has_a_line_for_each_arm(study: DefenceStudy) -> None:
-    more = [*TRIALS, replace(TRIALS[0], seed=2), replace(TRIALS[0], arm="sign")]
-    lines = make_lines(more, study.entries())
-    lost = {"trial": replace(TRIALS[0], arm="clip:1").to_record(), "diverged": "the loss is nan"}
-    (only,) = make_lines([replace(TRIALS[0], arm="clip:1")], [lost])
-    assert only.texts(None)[:3] == ["`clip:1`", "0 of 1", "1 diverged"]
-    text = render_markdown({"trial": more}, {"trial": lines}, study.describe())
-    assert len(re.findall(r"^\| `", text, re.MULTILINE)) == len(lines)
-    assert "| 1.0× |" in text
-    assert "| `crop-flip` | 2 of 3 |" in text
-    assert "| `sign` | 0 of 1 | not run |" in text
-    assert "`lenet` on 100% of the images; the attack has 1 steps for each member." in text
-    panels = make_panels(lines)
-    assert [[point.name for point in points] for points in panels.values()] == [
-        ["crop-flip", "dpsgd:noise=1:clip=1", "random-policy"]
-    ] * 4
-    picture = draw_pareto(panels, "trial")
-    assert picture.startswith(b"\x89PNG")
-
-
-def test_no_point_of_the_front_is_beaten() -> None:
-    points = [Point(str(place), float(place * 7 % 10), float(place * 3 % 10)) for place in range(10)]
-    front = pareto_front(points)
-    for point in points:
-        beaten = any(p.advantage <= point.advantage and p.accuracy >= point.accuracy for p in points if p != point)
-        assert (point in front) == (not beaten)
-
-
-def test_worse_than_chance_is_no_place_on_the_front() -> None:
-    points = [Point("useless", -2.0, 0.1), Point("useful", -1.0, 0.7), Point("leaky", 9.0, 0.9)]
-    assert [point.name for point in pareto_front(points)] == ["useful", "leaky"]
+def test_trials_of_an_earlier_audit_are_read_and_told_apart(tmp_path: Path) -> None:
+    """The first version did not name itself, and wrote the loss as a label smoothing."""
+    study = make_study(tmp_path)
+    described = study.describe()
+    training = {**described["training"], "label_smoothing": 0.1}
+    del described["audit_version"], training["loss"]
+    study.journal.append({"trial": TRIALS[0].to_record(), "study": {**described, "training": training}})
+    assert study.entries() == []
+    assert len(study.entries_of(1)) == 1
+    assert study.newest_version() == 1
