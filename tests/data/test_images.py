@@ -11,7 +11,7 @@ from PIL import Image, ImageOps
 
 from gradveil.data import images
 from gradveil.data.base import silent
-from gradveil.data.images import BrokenImageError, Decoded, Decoding, Source, decode_all
+from gradveil.data.images import BrokenImageError, Decoded, Decoding, EncodedImage, decode_all
 from gradveil.errors import DataError, SettingsError
 from tests.data.official_files import encoded, picture, random_pixels
 
@@ -20,8 +20,8 @@ def decode(*contents: bytes, decoding: Decoding = Decoding()) -> Decoded:  # noq
     return decode_all(sources(contents), decoding, silent)
 
 
-def sources(contents: Sequence[bytes]) -> list[Source]:
-    return [Source(f"image {number}", partial(bytes, content)) for number, content in enumerate(contents)]
+def sources(contents: Sequence[bytes]) -> list[EncodedImage]:
+    return [EncodedImage(f"image {number}", partial(bytes, content)) for number, content in enumerate(contents)]
 
 
 def pixels_of(image: Image.Image) -> torch.Tensor:
