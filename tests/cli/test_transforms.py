@@ -14,7 +14,7 @@ from gradveil.transforms import CATALOGUE, parse_policy, pillow
 
 
 def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
-    """Run the command line as the shell would; give its exit code."""
+    """Run the command line as the shell would, and return its exit code."""
     monkeypatch.setattr(sys, "argv", ["gradveil", "transforms", *arguments])
     monkeypatch.setenv("COLUMNS", "200")
     with pytest.raises(SystemExit) as end:

@@ -98,6 +98,12 @@ def test_what_cannot_be_used_is_refused(pairs: Pairs, message: str) -> None:
         from_torch(pairs, pairs)
 
 
+@pytest.mark.parametrize("labels", [torch.eye(3)[LABELS], LABELS + 0.5, LABELS * float("nan")])
+def test_labels_that_are_no_whole_numbers_are_refused(labels: Tensor) -> None:
+    with pytest.raises(DataError, match="it must be a whole number from 0"):
+        from_torch(TensorDataset(BYTES, labels))
+
+
 def test_more_labels_than_names_are_refused() -> None:
     with pytest.raises(DataError, match="labels from 0 to 2: they must be from 0 to 1"):
         from_torch(Pairs(BYTES), class_names=("a", "b"))

@@ -28,7 +28,7 @@ def test_a_run_that_was_never_tested_has_no_test_curve() -> None:
     assert [line.get_label() for line in axes.lines] == ["mlp: training"]
     draw_accuracy(axes, "mlp", CURVES, "C1")
     assert [line.get_label() for line in axes.lines[1:]] == ["mlp: test 45.0%", "training"]
-    assert list(axes.lines[1].get_xdata()) == [2, 4]
+    assert axes.lines[1].get_xydata()[:, 0].tolist() == [2, 4]  # type: ignore[index, union-attr]
 
 
 def test_a_run_without_epochs_is_refused() -> None:

@@ -56,7 +56,7 @@ class Tar(Container):
     def __init__(self, path: Path, limit: int) -> None:
         self.path = path
         with (
-            damage_of(path),
+            archive_errors(path),
             open_plain(path) as stream,
             tarfile.open(fileobj=Bounded(stream, path, limit), mode="r|") as archive,
         ):
@@ -78,7 +78,7 @@ class Zip(Container):
 
     def __init__(self, path: Path, limit: int) -> None:
         self.path = path
-        with damage_of(path):
+        with archive_errors(path):
             self.archive = zipfile.ZipFile(path)
         self.members = {inner_name(path, info.filename): info for info in self.archive.infolist() if not info.is_dir()}
         if sum(info.file_size for info in self.members.values()) > limit:
@@ -90,7 +90,7 @@ class Zip(Container):
     def read(self, name: str) -> bytes:
         if name not in self.members:
             raise DataError(f"{self.path} has no file {name}: get the archive again")
-        with damage_of(self.path):
+        with archive_errors(self.path):
             return self.archive.read(self.members[name])
 
 
@@ -150,7 +150,7 @@ def open_plain(path: Path) -> Iterator[io.BufferedIOBase]:
 
 def read_plain(path: Path, limit: int) -> bytes:
     """Read a file, through gzip if it is compressed, up to `limit` bytes of content."""
-    with damage_of(path), open_plain(path) as stream:
+    with archive_errors(path), open_plain(path) as stream:
         content = stream.read(limit + 1)
     if len(content) > limit:
         raise too_large(path, limit)
@@ -159,7 +159,7 @@ def read_plain(path: Path, limit: int) -> bytes:
 
 def read_file(path: Path, limit: int) -> bytes:
     """Read a file as it is, up to `limit` bytes."""
-    with damage_of(path):
+    with archive_errors(path):
         if path.stat().st_size > limit:
             raise too_large(path, limit)
         return path.read_bytes()
@@ -170,7 +170,7 @@ def too_large(path: Path, limit: int) -> DataError:
 
 
 @contextmanager
-def damage_of(path: Path) -> Iterator[None]:
+def archive_errors(path: Path) -> Iterator[None]:
     """Turn any error of a damaged archive into one that names the file."""
     try:
         yield

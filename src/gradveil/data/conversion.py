@@ -47,7 +47,7 @@ def read_pairs(pairs: Pairs, name: str) -> ImageSet:
             kind = f"a tensor of shape {tuple(image.shape)}" if isinstance(image, Tensor) else type(image).__name__
             raise DataError(f"data set '{name}' holds {kind} as an image: make it a tensor of shape C×H×W or H×W")
         images.append(image.detach().cpu())
-        labels.append(int(label))
+        labels.append(to_label(label, name))
     kinds = {(tuple(image.shape), image.dtype) for image in images}
     if len(kinds) != 1:
         shown = ", ".join(f"{dtype} of {shape}" for shape, dtype in sorted(kinds, key=str)[:3]) or "no images"
@@ -72,6 +72,17 @@ def list_pairs(pairs: Pairs) -> Iterator[tuple[Any, Any]]:
 def size_of(pairs: Any) -> int:
     """Count the items of a map-style data set, which declares its length without a type."""
     return len(pairs)
+
+
+def to_label(value: Any, name: str) -> int:
+    """Read a label: a whole number, or a tensor or array that holds one."""
+    try:
+        label = int(value)
+        if label == value:
+            return label
+    except (TypeError, ValueError, RuntimeError):
+        pass
+    raise DataError(f"data set '{name}' holds the label {value!s:.60}: it must be a whole number from 0, the class")
 
 
 def to_bytes(images: Tensor, name: str) -> Tensor:

@@ -62,7 +62,7 @@ class RangeRefusedError(Exception):
 def fetch(file: RemoteFile, folder: Path, progress: Progress, mirror: str | None = None) -> Path:
     """Put a checked copy of `file` into `folder`; one that is already there is checked and kept."""
     target = folder / file.name
-    with local_trouble(folder):
+    with disk_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
         if target.is_file() and matches(target, file):
             progress(file.name, file.size, file.size)
@@ -217,7 +217,7 @@ def locked(part: Path) -> Iterator[BinaryIO]:
 
 
 @contextlib.contextmanager
-def local_trouble(folder: Path) -> Iterator[None]:
+def disk_errors(folder: Path) -> Iterator[None]:
     """Turn an error of the disk into one that names the folder."""
     try:
         yield

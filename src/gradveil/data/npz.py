@@ -19,7 +19,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from gradveil.data.archives import damage_of
+from gradveil.data.archives import archive_errors
 from gradveil.data.base import DataSet, ImageSet, Progress, assemble
 from gradveil.data.folder import natural_key
 from gradveil.data.images import MAX_BYTES, EncodedImage, decode_all
@@ -38,7 +38,7 @@ class ArrayFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        with damage_of(path):
+        with archive_errors(path):
             self.archive = zipfile.ZipFile(path)
         self.members = {info.filename.removesuffix(".npy"): info for info in self.archive.infolist()}
 
@@ -53,7 +53,7 @@ class ArrayFile:
                 "or with jpeg and offsets, or train_images, train_labels, test_images and test_labels"
             )
         try:
-            with damage_of(self.path):
+            with archive_errors(self.path):
                 self.check_header(self.members[key])
                 with self.archive.open(self.members[key]) as stream:
                     array: Array = np.lib.format.read_array(stream, allow_pickle=False)

@@ -3,7 +3,7 @@
 A perfect copy of a picture that is shifted, flipped or brightened is a leak, but its pixel-wise score is low. Here the
 guess g may be flipped, shifted by whole pixels and fitted as a·g + b (one a and b for all channels, least squares)
 before it is compared. Target pixels that a shift leaves uncovered are compared with a fill that needs no gradient, so
-half a rebuilt picture scores more than the fill alone, and never less.
+a picture of which only half was rebuilt scores at least as much as the fill alone.
 """
 
 from dataclasses import dataclass

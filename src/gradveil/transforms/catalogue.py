@@ -175,6 +175,7 @@ CATALOGUES: dict[str, Catalogue] = {"v1": CATALOGUE, "wide": make_catalogue("wid
 
 
 def find_catalogue(name: str) -> Catalogue:
+    """Look a catalogue up by its name."""
     if name not in CATALOGUES:
         raise UnknownNameError("catalogue", name, CATALOGUES)
     return CATALOGUES[name]
