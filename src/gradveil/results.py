@@ -1,4 +1,4 @@
-"""The results convention: where results go, how a file is written, and on what machine it was made."""
+"""Result folders and files: how they are claimed, written and described."""
 
 import contextlib
 import json
@@ -20,7 +20,7 @@ SCHEMA = 1
 
 
 def write_file(path: Path, content: str | bytes) -> None:
-    """Write under a temporary name and move, so that a reader never sees half a file."""
+    """Write to a temporary name and move the file, so that a reader never sees half a file."""
     data = content.encode() if isinstance(content, str) else content
     try:
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
@@ -39,14 +39,14 @@ def write_file(path: Path, content: str | bytes) -> None:
 
 
 def to_json(record: Mapping[str, Any]) -> str:
-    """Print a record as JSON that every parser takes: NaN and infinity are refused."""
+    """Write a record as JSON; NaN and infinity, which JSON does not have, are refused."""
     return json.dumps(record, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def claim_folder(path: Path, command: str, overwrite: bool = False) -> Path:
     """Make `path` ready for the results of `command`.
 
-    A folder with anything in it is refused; with `overwrite` one that holds a run of the same command is taken.
+    A folder that is not empty is refused, except with `overwrite` if it holds a result of the same command.
     """
     try:
         path.mkdir(parents=True, exist_ok=True)
@@ -66,7 +66,7 @@ def claim_folder(path: Path, command: str, overwrite: bool = False) -> Path:
 
 @contextlib.contextmanager
 def claimed_folder(path: Path, command: str, overwrite: bool = False) -> Iterator[Path]:
-    """Claim a folder for a block; if the block fails before anything was written, leave no empty folder behind."""
+    """Claim a folder for a block; if the block fails before it writes anything, remove the new folder."""
     existed = path.exists()
     folder = claim_folder(path, command, overwrite)
     try:
@@ -103,7 +103,7 @@ def environment() -> dict[str, Any]:
 
 
 def processor() -> str:
-    """Name the processor as Linux does, or as Python does elsewhere."""
+    """Return the name of the processor from Linux, or from Python on other systems."""
     with contextlib.suppress(OSError):
         match = re.search(r"^model name\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
         if match:
