@@ -27,6 +27,7 @@ ROOMS = (
     "scores",
     "training",
     "workers",
+    "study",
     "capsule",
     "audit",
     "search",

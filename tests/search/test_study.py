@@ -14,7 +14,7 @@ from gradveil.errors import InputError, OutputError, SettingsError
 from gradveil.journal import Journal
 from gradveil.models import ModelSpec
 from gradveil.rng import generator
-from gradveil.scores import PrivacyScore, scoring_places
+from gradveil.scores import PrivacyScore, choose_privacy_images
 from gradveil.search import Outcome, SearchSettings, Study, search
 from gradveil.search.records import FILE, differences, read_records
 from gradveil.search.report import make_figures, make_policies
@@ -112,7 +112,7 @@ def test_racing_keeps_what_scoring_everyone_keeps(
 def test_scores_are_those_of_the_score_itself(
     everything: tuple[Path, Outcome], sample: DataSet, prepared: Prepared
 ) -> None:
-    places = scoring_places(len(sample.test), 16)
+    places = choose_privacy_images(len(sample.test), 16)
     score = PrivacyScore(
         prepared.model, sample.test.images[places], sample.test.labels[places], quadrature="trapezoid-5", seed=0
     )
@@ -239,7 +239,7 @@ def test_what_was_scored_is_not_attacked() -> None:
     left = unscored(SMALL, sample)
     # 100 images for S_acc; those for S_pri are among them up to place 275.
     assert len(left.test) == 1000 - 100
-    scored = sample.test.images[scoring_places(1000, 16)].flatten(1)
+    scored = sample.test.images[choose_privacy_images(1000, 16)].flatten(1)
     rest = left.test.images.flatten(1)
     assert not any((rest == image).all(1).any() for image in scored[:4])
 

@@ -10,8 +10,8 @@ from torch.nn import functional as F
 
 from gradveil.errors import UnknownNameError
 from gradveil.scores import AccuracyScore, PrivacyScore, find_quadrature
-from gradveil.scores.blind import BlindScore
-from gradveil.scores.brief import BLOCK, BRIEF, BriefAttackScore
+from gradveil.scores.blind_guess import BlindGuessScore
+from gradveil.scores.brief_attack import BLOCK, BRIEF, BriefAttackScore
 from gradveil.scores.privacy import Start, block_size
 from gradveil.scores.similarity import Form
 from gradveil.transforms import PolicySet, parse_policy
@@ -120,7 +120,7 @@ def make_brief(material: Material, _: str) -> Score:
     mean, std = (tuple(values.tolist()) for values in (pixels.mean((0, 2, 3)), pixels.std((0, 2, 3))))
     shape = (images.shape[1], images.shape[2], images.shape[3])
     task = Task(material.model.eval().to(material.device), F.cross_entropy, shape, classes, mean, std)
-    blind = BlindScore(material.images, material.labels, public, classes, material.seed)
+    blind = BlindGuessScore(material.images, material.labels, public, classes, material.seed)
     return BriefAttackScore(task, images, material.labels.to(material.device), blind, seed=material.seed)
 
 

@@ -15,7 +15,7 @@ from gradveil.defences import CropFlip
 from gradveil.errors import SettingsError
 from gradveil.models import ModelSpec
 from gradveil.rng import generator
-from gradveil.scores import accuracy_places, scoring_places
+from gradveil.scores import choose_accuracy_images, choose_privacy_images
 from gradveil.search.candidates import draw_candidates
 from gradveil.search.evaluate import Material
 from gradveil.search.evolve import evolve
@@ -129,8 +129,8 @@ def make_material(settings: SearchSettings, data: DataSet, prepared: Prepared) -
     """Choose the images that are scored: those that `gradveil score` takes, too."""
     total = len(data.test)
     size = min(BATCH, total - total // 5)
-    scored = scoring_places(total, settings.images)
-    batches = accuracy_places(total, size, settings.accuracy_batches)
+    scored = choose_privacy_images(total, settings.images)
+    batches = choose_accuracy_images(total, size, settings.accuracy_batches)
     return Material(
         prepared.model,
         prepared.fresh,
@@ -150,6 +150,6 @@ def unscored(settings: SearchSettings, data: DataSet) -> DataSet:
     """Leave the scored images out of the test split, for whoever attacks or tests what was found."""
     total = len(data.test)
     size = min(BATCH, total - total // 5)
-    used = {*scoring_places(total, settings.images), *accuracy_places(total, size, settings.accuracy_batches)}
+    used = {*choose_privacy_images(total, settings.images), *choose_accuracy_images(total, size, settings.accuracy_batches)}
     left = torch.tensor([place for place in range(total) if place not in used])
     return replace(data, test=data.test.take(left))
