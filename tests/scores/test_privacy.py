@@ -168,7 +168,7 @@ def test_wrong_settings_are_refused(sample: DataSet) -> None:
 def test_the_loss_of_the_weights_counts(sample: DataSet) -> None:
     """Of a model that knows nothing yet, the two gradients are nearly parallel; this one is sure of its answers."""
     model, images, labels = build("lenet-relu", sample), sample.test.images[:4], sample.test.labels[:4]
-    model.body[6].weight.data.mul_(30)  # type: ignore[index, union-attr]
+    list(model.parameters())[-2].data.mul_(30)
     default, plain, smoothed = (
         PrivacyScore(model, images, labels, quadrature="gauss-2", loss=loss).score(POLICY)
         for loss in (None, CrossEntropy(), CrossEntropy(0.1))

@@ -31,7 +31,7 @@ class Score(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class ScoreInputs:
-    """What scores are made of: the task with the weights and their loss, the images, and images that anyone can have."""
+    """What scores are made of: the task with weights and loss, the images, and images that anyone can have."""
 
     task: Task
     images: Batch

@@ -1,6 +1,7 @@
 """How much the gradient turns when the transformed image is changed a little: does it tell images apart?"""
 
 from collections.abc import Sequence
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -46,7 +47,7 @@ class SensitivityScore:
 
     def score(self, policy: Policy | PolicySet, places: Sequence[int] | None = None) -> Tensor:
         """Return the score of the images at `places`, all of them unless given, float64."""
-        return compute_blocks(places, len(self.images), self.block, lambda members: self.score_block(policy, members))
+        return compute_blocks(places, len(self.images), self.block, partial(self.score_block, policy))
 
     def score_block(self, policy: Policy | PolicySet, members: range) -> Tensor:
         """Score one block of neighbouring images."""
