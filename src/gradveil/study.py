@@ -100,3 +100,7 @@ def run_items(
         progress(what, done, len(items))
 
     crew.run(items, report, keep)
+
+
+def silent(what: str, done: int, total: int) -> None:
+    """Report progress to nobody."""
