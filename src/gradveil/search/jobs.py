@@ -102,10 +102,14 @@ class AccuracyJob:
 def make_inputs(settings: SearchSettings, data: DataSet, prepared: ScoringModel) -> JobInputs:
     """Choose the images that are scored: those that `gradveil score` takes, too."""
     scored, batches, size = choose_images(settings, data)
-    task = Task(prepared.model, prepared.loss, data.shape, data.classes, data.mean, data.std)
+    public = choose_public_images(data)
+    pixels = public.pixels().double()
+    # An attacker takes the mean colour from the images that anyone can have.
+    mean, std = (tuple(values.tolist()) for values in (pixels.mean((0, 2, 3)), pixels.std((0, 2, 3))))
+    task = Task(prepared.model, prepared.loss, data.shape, data.classes, mean, std)
     return JobInputs(
         settings.score,
-        ScoreInputs(task, take(data, scored), choose_public_images(data), settings.seed),
+        ScoreInputs(task, take(data, scored), public, settings.seed),
         prepared.fresh,
         take(data, batches),
         len(batches) // size,
