@@ -1,13 +1,15 @@
 """The results convention."""
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from gradveil import __version__
-from gradveil.errors import OutputError, SettingsError
-from gradveil.results import claim_folder, claimed_folder, find_device, record, to_json, write_file
+from gradveil.errors import OutputError, SettingsError, UnknownNameError
+from gradveil.losses import CrossEntropy, Loss, parse_loss
+from gradveil.results import claim_folder, claimed_folder, read_settings, record, to_json, write_file
 
 
 def test_a_file_is_whole_or_not_there(tmp_path: Path) -> None:
@@ -42,10 +44,10 @@ def test_a_failed_run_leaves_no_empty_folder(tmp_path: Path) -> None:
 
 
 def test_a_record_says_where_it_comes_from() -> None:
-    found = json.loads(to_json(record("audit", {"seed": 1}, {"rows": []})))
-    assert (found["schema"], found["command"], found["settings"], found["rows"]) == (1, "audit", {"seed": 1}, [])
-    assert found["environment"]["gradveil"] == __version__
-    assert found["environment"]["cores"] >= 1
+    read = json.loads(to_json(record("audit", {"seed": 1}, {"rows": []})))
+    assert (read["schema"], read["command"], read["settings"], read["rows"]) == (1, "audit", {"seed": 1}, [])
+    assert read["environment"]["gradveil"] == __version__
+    assert read["environment"]["cores"] >= 1
 
 
 def test_json_has_no_nan() -> None:
@@ -53,8 +55,30 @@ def test_json_has_no_nan() -> None:
         to_json({"value": float("nan")})
 
 
-def test_devices() -> None:
-    assert find_device("cpu").type == "cpu"
-    assert find_device("auto").type in ("cpu", "cuda")
-    with pytest.raises(SettingsError, match="choose auto"):
-        find_device("abacus")
+@dataclass(frozen=True)
+class Example:
+    count: int
+    sides: tuple[int, ...] = ()
+    loss: Loss | None = None
+
+    def __post_init__(self) -> None:
+        if self.count < 1:
+            raise SettingsError("at least 1")
+
+
+def test_settings_are_read_from_json() -> None:
+    assert read_settings(Example, {"count": 2}, "example") == Example(2)
+    record = {"count": 2, "sides": [3, 4], "loss": "cross-entropy"}
+    assert read_settings(Example, record, "example", loss=parse_loss) == Example(2, (3, 4), CrossEntropy())
+    assert read_settings(Example, {"count": 2, "loss": None}, "example", loss=parse_loss) == Example(2)
+
+
+def test_settings_that_cannot_be_read_are_refused() -> None:
+    with pytest.raises(UnknownNameError, match=r"unknown example setting 'cont'.*did you mean 'count'"):
+        read_settings(Example, {"cont": 2}, "example")
+    with pytest.raises(SettingsError, match="at least 1"):
+        read_settings(Example, {"count": 0}, "example")
+    with pytest.raises(SettingsError, match=r"the example settings .* cannot be read"):
+        read_settings(Example, {}, "example")
+    with pytest.raises(SettingsError, match="cannot be read"):
+        read_settings(Example, {"count": "two"}, "example", count=int)

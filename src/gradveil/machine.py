@@ -75,11 +75,13 @@ def runs_in_channels_last(model: nn.Module, shape: tuple[int, int, int]) -> bool
     buffers = {name: buffer.clone() for name, buffer in model.named_buffers()}
     images = torch.zeros(2, *shape, dtype=first.dtype, device=first.device)
     images = images.contiguous(memory_format=torch.channels_last).requires_grad_()
+    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    devices = [first.device] if first.device.type == "cuda" else []
     model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     try:
-        with torch.enable_grad(), torch.random.fork_rng(devices=[]):
+        with torch.enable_grad(), torch.random.fork_rng(devices=devices):
             output: Tensor = model(images)
-            torch.autograd.grad(output.sum(), images, allow_unused=True)
+            torch.autograd.grad(output.sum(), [images, *trained], allow_unused=True)
     except RuntimeError:
         return False
     finally:

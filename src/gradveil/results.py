@@ -115,23 +115,23 @@ Settings = TypeVar("Settings")
 
 
 def read_settings(
-    kind: type[Settings], record: Mapping[str, Any], name: str, **readers: Callable[[Any], Any]
+    kind: type[Settings], record: Mapping[str, Any], name: str, /, **readers: Callable[[Any], Any]
 ) -> Settings:
     """Read a dataclass of settings back from JSON; an unknown key or a wrong type is refused.
 
     A list becomes a tuple. `readers` turn the JSON of single fields into their values.
     """
     allowed = {entry.name for entry in fields(kind)}  # type: ignore[arg-type]
-    values: dict[str, Any] = {}
-    for key, value in record.items():
-        if key not in allowed:
-            raise UnknownNameError(f"{name} setting", key, allowed)
-        reader = readers.get(key)
-        if reader is not None and value is not None:
-            values[key] = reader(value)
-        else:
-            values[key] = tuple(value) if isinstance(value, list) else value
+    unknown = next((key for key in record if key not in allowed), None)
+    if unknown is not None:
+        raise UnknownNameError(f"{name} setting", unknown, allowed)
+
+    def read(key: str, value: Any) -> Any:
+        if key in readers and value is not None:
+            return readers[key](value)
+        return tuple(value) if isinstance(value, list) else value
+
     try:
-        return kind(**values)
-    except TypeError as error:
+        return kind(**{key: read(key, value) for key, value in record.items()})
+    except (TypeError, ValueError) as error:
         raise SettingsError(f"the {name} settings {dict(record)} cannot be read: {error}") from error

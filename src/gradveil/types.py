@@ -11,7 +11,7 @@ from gradveil.errors import SettingsError
 from gradveil.losses import CrossEntropy, Loss, parse_loss
 from gradveil.results import read_settings
 
-Status = Literal["ok", "failed"]
+Status = Literal["ok", "failed", "refused"]
 Mode = Literal["train", "eval"]
 OptimiserName = Literal["sgd", "adam", "muon"]
 Place = torch.device | str
@@ -117,6 +117,25 @@ class LocalTraining:
             return self.epochs * -(-images // self.size_of(images))
         return self.steps or 0
 
+    def words(self, images: int) -> str:
+        """Say what a client with so many images releases.
+
+        >>> LocalTraining(epochs=2, batch_size=4).words(8)
+        'the weight change of 2 local epochs on 8 images (sgd, rate 0.1, batches of 4), eval mode, cross-entropy'
+        """
+        owned = "1 image" if images == 1 else f"{images} images"
+        tail = f"{self.mode} mode, {self.loss}"
+        if not self.takes_steps:
+            return f"one gradient of {owned}, {tail}"
+        count, unit = (self.steps, "step") if self.epochs is None else (self.epochs, "epoch")
+        work = f"{count} local {unit}{'' if count == 1 else 's'} on {owned}"
+        how = f"{self.optimiser}, rate {self.learning_rate:g}, batches of {self.size_of(images)}"
+        if self.momentum:
+            how += f", momentum {self.momentum:g}"
+        if self.shuffle:
+            how += ", shuffled"
+        return f"the weight change of {work} ({how}), {tail}"
+
     def to_record(self) -> dict[str, Any]:
         """Return the settings as they stand in JSON."""
         return {**asdict(self), "loss": str(self.loss)}
@@ -197,7 +216,7 @@ class Reconstruction:
 
     A failed one says why in `reason`. `history` is the matching loss over the steps of the restart that won;
     `similarities` is the cosine between its gradient and the released one, parameter by parameter, and `pictures` what
-    it looked like, at some of these steps. `fed` is what the attacker believes the model was fed, if it tells that
+    it looked like, at some of these steps. `fed` is what the attacker takes for T(x), if it tells that
     apart from the original image. `approximations` names what the attacker's simulation of the client leaves out.
     """
 

@@ -1,28 +1,24 @@
 """The positive and the negative control of the whole audit, on real images."""
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import pytest
 import torch
 
 from gradveil import data
-from gradveil.attacks import find_attack, with_steps
-from gradveil.audit.cells import AttackJob
-from gradveil.audit.floors import make_floors
-from gradveil.audit.rows import Row, Truth, score_cell
-from gradveil.audit.summary import summarise_cell
-from gradveil.defences import Arm, Defence
-from gradveil.models import ModelSpec
-from gradveil.rng import generator
-from gradveil.types import Batch, Update, to_pixels
+from gradveil.audit import Audit, AuditSettings, Summary
+from gradveil.defences import Defence, Hook
+from gradveil.types import Update
 
-IMAGES = 8
-STEPS = 240
+SETTINGS = AuditSettings(phases=("init",), images=8, places=tuple(range(8)), steps=240, floor_images=1000)
 
 
 @dataclass(frozen=True, repr=False)
 class PureNoise(Defence):
     """Release noise of the gradient's size: nothing of the image is left."""
+
+    hooks: ClassVar[tuple[Hook, ...]] = ("release",)
 
     def __str__(self) -> str:
         return "noise"
@@ -35,34 +31,16 @@ class PureNoise(Defence):
         return replace(update, tensors=noise)
 
 
-def attack_untrained(arm: Arm) -> list[Row]:
-    """Attack the default model before training, as the audit does, under an arm of our own."""
+def attack_untrained(*defences: Defence) -> Summary:
+    """Audit the default model before training under an arm of our own."""
     sample = data.load("fashion-mnist-sample")
-    spec = ModelSpec("lenet-relu", sample.shape, sample.classes, sample.mean, sample.std)
-    truths = []
-    for image in range(IMAGES):
-        pixels = to_pixels(sample.test.images[image : image + 1])
-        truths.append(Truth(image, int(sample.test.labels[image]), pixels, pixels))
-    job = AttackJob(
-        spec,
-        spec.build(generator(0, "model")).state_dict(),
-        tuple(Batch(truth.transformed, torch.tensor([truth.label])) for truth in truths),
-        tuple(range(IMAGES)),
-        arm,
-        "init",
-        with_steps(find_attack("fast"), STEPS),
-        "fast",
-        True,
-        0,
-        "cpu",
-    )
-    floors = make_floors(sample, [arm], 1000, True, 0, lambda _: None)
-    return score_cell(arm.name, "init", "fast", truths, job.run(lambda *_: None), floors[arm.name])
+    (summary,) = Audit(SETTINGS, data=sample, arms=[defences]).run().summaries
+    return summary
 
 
 @pytest.mark.slow
 def test_without_defence_the_attack_succeeds() -> None:
-    summary = summarise_cell("none", "init", "fast", attack_untrained(Arm("none", ())))
+    summary = attack_untrained()
     assert summary.failed == 0
     assert summary.figures["advantage_transformed"].mean >= 6
     assert summary.figures["ssim_transformed"].mean >= 0.6
@@ -71,7 +49,8 @@ def test_without_defence_the_attack_succeeds() -> None:
 
 @pytest.mark.slow
 def test_from_noise_the_attack_gains_nothing() -> None:
-    summary = summarise_cell("noise", "init", "fast", attack_untrained(Arm("noise", (PureNoise(),))))
+    summary = attack_untrained(PureNoise())
+    assert summary.arm == "noise"
     assert summary.failed == 0
     for target in ("transformed", "original", "aligned"):
         low = summary.figures[f"advantage_{target}"].low

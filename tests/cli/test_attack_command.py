@@ -63,11 +63,11 @@ def test_an_attacker_may_know_the_policy(tmp_path: Path, monkeypatch: pytest.Mon
         (("--images", "9999"), "give 1 to"),
         (("--phase", "final"), "--checkpoint"),
         (("--checkpoint", "nowhere.safetensors"), "cannot be read"),
-        (("--attack", "analytic", "--steps", "5"), "does not"),
+        (("--attack", "analytic", "--steps", "5"), "takes no steps"),
         (("--attack", "analytic"), "fully connected"),
         (("--threads", "0"), "give 1 or more"),
         (("--defence", "policy:99"), "choose an index"),
-        (("--steps", "0"), "at least 1"),
+        (("--steps", "0"), "give 1 or more"),
     ],
 )
 def test_nonsense_ends_in_one_line(

@@ -7,9 +7,9 @@ import torch
 from torch import Tensor, nn
 
 from gradveil import models
+from gradveil.client.optimisers import Muon, make_optimiser, orthogonalise
 from gradveil.rng import generator
 from gradveil.training import FAST, PAPER
-from gradveil.training.optimiser import Muon, make_optimiser, orthogonalise
 
 
 def build(name: str) -> nn.Module:
@@ -38,10 +38,10 @@ def test_a_step_does_not_depend_on_the_gradients_length() -> None:
 @pytest.mark.parametrize("name", ["convnet-4", "mlp", "vit-tiny", "resnet20-1"])
 def test_the_classifier_and_all_vectors_are_left_to_sgd(name: str) -> None:
     models_apart = build(name), build(name)
-    settings = replace(FAST, muon=0.2, learning_rate=0.1)
+    local = replace(FAST, muon=0.2, learning_rate=0.1).local()
     optimisers = (
-        make_optimiser(models_apart[0], settings),
-        make_optimiser(models_apart[1], replace(settings, muon=0.0)),
+        make_optimiser(models_apart[0], local),
+        make_optimiser(models_apart[1], replace(local, optimiser="sgd")),
     )
     assert isinstance(optimisers[0], Muon)
     assert not isinstance(optimisers[1], Muon)

@@ -6,10 +6,10 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from tests.data.official_files import write_folder, write_tar, write_zip
 
 from gradveil.data.archives import open_container, read_plain
 from gradveil.errors import DataError
+from tests.data.official_files import write_folder, write_tar, write_zip
 
 MEMBERS = {"top/a.bin": b"first", "top/inner/b.bin": bytes(range(256)) * 40}
 LIMIT = 100_000

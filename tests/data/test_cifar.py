@@ -4,12 +4,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from tests.data.official_files import python2_pickle, random_pixels, write_folder, write_tar
 
 from gradveil import data
 from gradveil.data import cifar, cifar10, cifar100
 from gradveil.data.cifar import Form
 from gradveil.errors import DataError
+from tests.data.official_files import python2_pickle, random_pixels, write_folder, write_tar
 
 FORMS = [cifar10.PYTHON, cifar10.BINARY, cifar100.PYTHON, cifar100.BINARY]
 NAMES = {True: tuple(f"thing_{number}" for number in range(100)), False: ("plane", "car", "bird")}

@@ -6,12 +6,12 @@ import socket
 from pathlib import Path
 
 import pytest
-from tests.data.misbehaving_server import Behaviour, serving
 
 from gradveil.data import download
 from gradveil.data.base import silent
 from gradveil.data.download import RemoteFile, fetch
 from gradveil.errors import DataError, InputError, OutputError
+from tests.data.misbehaving_server import Behaviour, serving
 
 CONTENT = random.Random(0).randbytes(1_000_000)
 

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 import torch
-from tests.data.official_files import random_pixels, write_idx
 
 from gradveil import data
 from gradveil.data import fashion_mnist
 from gradveil.errors import DataError
+from tests.data.official_files import random_pixels, write_idx
 
 TRAIN, TEST = 30, 10
 SHAPES = {

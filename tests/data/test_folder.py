@@ -5,12 +5,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from tests.data.official_files import encoded, picture
 from PIL import Image
 
 from gradveil import data
 from gradveil.data.folder import files_in
 from gradveil.errors import DataError, InputError
+from tests.data.official_files import encoded, picture
 
 
 def write_images(folder: Path, classes: dict[str, int], shape: tuple[int, ...] = (16, 16, 3)) -> None:

@@ -7,13 +7,13 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
-from tests.data.official_files import encoded, picture, random_pixels
 from PIL import Image, ImageOps
 
 from gradveil.data import images
 from gradveil.data.base import silent
 from gradveil.data.images import BrokenImageError, Decoded, Decoding, Source, decode_all
 from gradveil.errors import DataError, SettingsError
+from tests.data.official_files import encoded, picture, random_pixels
 
 
 def decode(*contents: bytes, decoding: Decoding = Decoding()) -> Decoded:  # noqa: B008

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
-from tests.data.official_files import encoded, picture, random_pixels
 
 from gradveil import data
 from gradveil.errors import DataError, InputError, SettingsError
+from tests.data.official_files import encoded, picture, random_pixels
 
 NAMES = np.array(["ant", "bee", "cow"])
 

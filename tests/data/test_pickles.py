@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.data.official_files import python2_pickle, random_pixels
 
 from gradveil.data import pickles
 from gradveil.errors import DataError
+from tests.data.official_files import python2_pickle, random_pixels
 
 PIXELS = random_pixels(3, 7)
 RECORD = {"data": PIXELS, "labels": [1, 0, 2], "filenames": ["a.png", "b.png", "c.png"]}

@@ -3,13 +3,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from tests.data.official_files import encoded, picture, write_folder, write_zip
 from PIL import Image
 
 from gradveil import data
 from gradveil.data import tiny_imagenet
 from gradveil.data.base import silent
 from gradveil.errors import DataError
+from tests.data.official_files import encoded, picture, write_folder, write_zip
 
 IDS = ("n02124075", "n01443537", "n04067472")  # wnids.txt is not sorted
 PER_CLASS = 12

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from gradveil.defences import CropFlip, PolicyDefence, defend_batch, parse_arm
+from gradveil.defences import CropFlip, PolicyDefence, defend_batch, parse_arm, parse_defence
 from gradveil.errors import InputError
 from gradveil.rng import generator
 from gradveil.types import Batch
@@ -50,3 +50,9 @@ def test_nonsense_is_refused_in_one_line(text: str) -> None:
 
 def test_defences_print_as_arms_name_them() -> None:
     assert [str(defence) for defence in parse_arm("policy:3-1-7").defences] == ["crop-flip", "policy:3-1-7"]
+
+
+def test_a_random_policy_is_drawn_by_its_seed() -> None:
+    ten = {str(parse_defence(f"random-policy:{seed}")) for seed in range(10)}
+    assert len(ten) == 10
+    assert all(text.count("-") == 2 for text in ten)

@@ -6,12 +6,22 @@ from functools import cache
 import pytest
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from gradveil import data
-from gradveil.client import Tensors, gradient
+from gradveil.client import Client
 from gradveil.data import DataSet
-from gradveil.defences import DEFENCES, Defence, defend_batch, defend_model, defend_update, parse_arm, parse_defence
+from gradveil.defences import (
+    DEFENCES,
+    HOOKS,
+    NOTHING_YET,
+    Defence,
+    defend_batch,
+    defend_model,
+    parse_arm,
+    parse_defence,
+)
+from gradveil.gradients import Tensors, gradient
+from gradveil.losses import CrossEntropy
 from gradveil.models import ModelSpec
 from gradveil.rng import generator
 from gradveil.training import FAST, TrainingResult, train
@@ -66,12 +76,12 @@ def build(*defences: Defence, name: str = "lenet") -> nn.Module:
 
 def release(*defences: Defence, seed: int = 0, count: int = 4, model: nn.Module | None = None) -> Update:
     """Let a client release the update of its batch, as the audit does."""
-    fed = defend_batch(defences, batch(count), generator(seed, "batch"))
-    return defend_update(defences, model or build(*defences), F.cross_entropy, fed, generator(seed, "release"))
+    model = model or build(*defences)
+    return Client(model).update(model.state_dict(), batch(count), defences, generator(seed, "round"))
 
 
 def plain_gradient(model: nn.Module) -> Tensors:
-    return gradient(model, F.cross_entropy, batch().pixels(), batch().labels)
+    return gradient(model, CrossEntropy(), batch().pixels(), batch().labels)
 
 
 def equal(ours: Update, theirs: Update) -> bool:
@@ -84,6 +94,19 @@ def flat(update: Update) -> Tensor:
 
 def test_the_table_is_complete() -> None:
     assert set(CASES) == set(DEFENCES)
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_each_declares_its_hooks_and_what_an_attacker_can_use(case: Case) -> None:
+    defence = parse_defence(case.text)
+    assert defence.hooks
+    assert set(defence.hooks) <= set(HOOKS)
+    says_something = defence.used != NOTHING_YET
+    kind = type(defence)
+    tells = any(
+        getattr(kind, name) is not getattr(Defence, name) for name in ("known_policies", "known_release", "deviation")
+    )
+    assert says_something == tells
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)

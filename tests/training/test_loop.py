@@ -3,20 +3,23 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 import torch
 from torch import Tensor, nn
 
 from gradveil import data, models, rng
-from gradveil.client import Tensors
 from gradveil.data import DataSet
-from gradveil.defences.base import Compute, Defence
+from gradveil.defences import Defence, Hook
+from gradveil.defences.base import Compute
 from gradveil.errors import CheckpointError, DivergenceError, SettingsError
+from gradveil.gradients import Tensors
+from gradveil.losses import Loss
+from gradveil.machine import has_faulty_layer
 from gradveil.training import FAST, PAPER, TrainingProgress, TrainingResult, accuracy, load_checkpoint, train
 from gradveil.training.checkpoint import Weights
-from gradveil.training.machine import takes_channels_last
-from gradveil.types import Batch, Loss, Update
+from gradveil.types import Batch, Update
 
 QUICK = replace(PAPER, epochs=2, batch_size=32, threads=1)
 
@@ -47,6 +50,8 @@ class Shift(Defence):
 
     most: int = 3
 
+    hooks: ClassVar[tuple[Hook, ...]] = ("batch",)
+
     def __str__(self) -> str:
         return f"shift:{self.most}"
 
@@ -61,6 +66,8 @@ class Noise(Defence):
 
     scale: float
 
+    hooks: ClassVar[tuple[Hook, ...]] = ("release",)
+
     def __str__(self) -> str:
         return f"noise:{self.scale}"
 
@@ -73,7 +80,7 @@ class Noise(Defence):
 
 
 def test_a_step_is_the_plain_step_of_nesterov_sgd(small: DataSet) -> None:
-    settings = replace(QUICK, epochs=1, batch_size=160, label_smoothing=0.1)
+    settings = replace(QUICK, epochs=1, batch_size=160, loss="cross-entropy:smoothing=0.1")
     model, plain = make(small), make(small)
     optimiser = torch.optim.SGD(plain.parameters(), lr=0.1, momentum=0.9, weight_decay=5e-4, nesterov=True)
     order = torch.randperm(160, generator=rng.generator(0, "training", "shuffle", 0))
@@ -135,6 +142,8 @@ def test_batch_and_release_hooks_act(small: DataSet) -> None:
 class Recompute(Defence):
     """Compute the gradient through the hook, changing nothing."""
 
+    hooks: ClassVar[tuple[Hook, ...]] = ("compute",)
+
     def __str__(self) -> str:
         return "recompute"
 
@@ -166,6 +175,8 @@ def test_a_fraction_is_fixed_by_the_seed(small: DataSet) -> None:
     seen: list[Tensor] = []
 
     class Spy(Defence):
+        hooks: ClassVar[tuple[Hook, ...]] = ("batch",)
+
         def __str__(self) -> str:
             return "spy"
 
@@ -295,6 +306,6 @@ def test_a_phase_after_the_end_is_refused_before_training(small: DataSet) -> Non
 def test_a_layout_that_torch_cannot_take_is_left_alone(small: DataSet, name: str, taken: bool) -> None:
     """Without this guard the first of these corrupts memory on machines with AVX2."""
     model = make(small, name)
-    assert takes_channels_last(model) is taken
+    assert has_faulty_layer(model) is not taken
     result = train(model, small, replace(FAST, epochs=1, batch_size=40, threads=1), seed=0)
     assert torch.tensor(result.curves[0].train_loss).isfinite()

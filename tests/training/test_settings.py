@@ -19,7 +19,7 @@ from gradveil.training.loop import Run
 
 def test_the_paper_recipe_is_the_published_one() -> None:
     assert (PAPER.learning_rate, PAPER.momentum, PAPER.weight_decay, PAPER.batch_size) == (0.1, 0.9, 5e-4, 128)
-    assert PAPER.label_smoothing == 0
+    assert PAPER.loss == "cross-entropy"
     assert [PAPER.rate(step, 800) for step in (15, 299, 300, 499, 500, 699, 700, 799)] == pytest.approx(
         [0.1, 0.1, 0.01, 0.01, 0.001, 0.001, 0.0001, 0.0001]
     )
@@ -64,7 +64,6 @@ def test_unknown_keys_are_refused() -> None:
         ("learning_rate", float("inf")),
         ("momentum", 1.0),
         ("weight_decay", -1e-9),
-        ("label_smoothing", 1.0),
         ("warm_up", -0.1),
         ("fraction", 0.0),
         ("fraction", 1.1),

@@ -2,12 +2,12 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.transforms.pillow_reference import batches
 from torch import Tensor
 
 from gradveil.errors import SettingsError
 from gradveil.rng import generator
 from gradveil.transforms import BaseAugmentation, CropFlipDraws
+from tests.transforms.pillow_reference import batches
 
 
 def crop_and_flip(image: Tensor, padding: int, top: int, left: int, flip: bool) -> Tensor:

@@ -2,12 +2,12 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.transforms.pillow_reference import batches
 from torch import Tensor
 
 from gradveil.errors import DataError
 from gradveil.rng import generator
 from gradveil.transforms import CATALOGUE, OPERATIONS, Policy, PolicySet, parse_policy
+from tests.transforms.pillow_reference import batches
 
 SMOOTH = [name for name, operation in OPERATIONS.items() if operation.surrogate is not None]
 

@@ -4,7 +4,6 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.transforms.pillow_reference import apply_all, apply_policy, batches
 from torch import Tensor
 
 from gradveil.rng import generator
@@ -19,6 +18,7 @@ from gradveil.transforms import (
     pillow,
     running,
 )
+from tests.transforms.pillow_reference import apply_all, apply_policy, batches
 
 EVERYTHING = Catalogue(
     "everything", tuple(Transform(operation, level) for operation in OPERATIONS.values() for level in range(10))

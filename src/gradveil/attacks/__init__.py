@@ -1,29 +1,67 @@
-"""Attacks: how an honest-but-curious receiver rebuilds images from an update."""
+"""Attacks: how an honest-but-curious receiver rebuilds images from an update.
+
+`Attack` is what to subclass for an attack of your own. `GradientMatching` is put together from the values that are
+exported beside it.
+"""
 
 from gradveil.attacks.analytic import Analytic, linear_layers, read_inputs
-from gradveil.attacks.base import Attack
+from gradveil.attacks.base import Attack, Progress
+from gradveil.attacks.descent import Descent, Schedule, constant, cosine_decay, three_drops
+from gradveil.attacks.distances import Distance, cosine, direction, l1, l2, layerwise
 from gradveil.attacks.ensemble import Ensemble
-from gradveil.attacks.joint import Sighting, attack_together
-from gradveil.attacks.judging import matching_loss
+from gradveil.attacks.knowledge import Knowledge
 from gradveil.attacks.labels import find_labels, restore_counts, restore_labels
 from gradveil.attacks.matching import GradientMatching
-from gradveil.attacks.recipes import ATTACKS, STANDARD_VERSION, find_attack, with_steps
+from gradveil.attacks.optimisers import Adam, LimitedMemory, Nesterov, Optimiser
+from gradveil.attacks.priors import Priors
+from gradveil.attacks.ranking import matching_loss
+from gradveil.attacks.recipes import ATTACKS, STANDARD_VERSION, find_attack, name_attack
+from gradveil.attacks.restarts import Restarts
+from gradveil.attacks.rounds import ReleasedRound, attack_together
+from gradveil.attacks.stages import SecondStage
+from gradveil.attacks.starts import FAINT, BestGuess, ClassMean, Noise, PublicImage, Start
 
 __all__ = [
     "ATTACKS",
+    "FAINT",
     "STANDARD_VERSION",
+    "Adam",
     "Analytic",
     "Attack",
+    "BestGuess",
+    "ClassMean",
+    "Descent",
+    "Distance",
     "Ensemble",
     "GradientMatching",
-    "Sighting",
+    "Knowledge",
+    "LimitedMemory",
+    "Nesterov",
+    "Noise",
+    "Optimiser",
+    "Priors",
+    "Progress",
+    "PublicImage",
+    "ReleasedRound",
+    "Restarts",
+    "Schedule",
+    "SecondStage",
+    "Start",
     "attack_together",
+    "constant",
+    "cosine",
+    "cosine_decay",
+    "direction",
     "find_attack",
     "find_labels",
+    "l1",
+    "l2",
+    "layerwise",
     "linear_layers",
     "matching_loss",
+    "name_attack",
     "read_inputs",
     "restore_counts",
     "restore_labels",
-    "with_steps",
+    "three_drops",
 ]

@@ -7,13 +7,14 @@ divided by the entry of the second is x where only one image contributes to that
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import final
 
 import torch
 from torch import Tensor, nn
 
-from gradveil.attacks.base import Attack, Progress
-from gradveil.attacks.judging import matching_loss
-from gradveil.attacks.labels import find_labels
+from gradveil.attacks.base import Attack, Progress, layers_draw_like, make_failure
+from gradveil.attacks.labels import check_labels, find_labels
+from gradveil.attacks.ranking import Comparison
 from gradveil.errors import KnowledgeError
 from gradveil.types import Reconstruction, Task, Update
 
@@ -22,6 +23,7 @@ SAME = 1e-2
 """Two rows speak of the same image if they differ by less than this, in pixels' root mean square."""
 
 
+@final
 @dataclass(frozen=True)
 class Analytic(Attack):
     """Read images off the gradient of a network whose first layer is fully connected.
@@ -43,19 +45,21 @@ class Analytic(Attack):
                 raise KnowledgeError(
                     f"the update lacks {', '.join(sorted(missing))}: both are needed to read images off"
                 )
+            check_labels(task, update)
 
     def attack_many(
         self,
         task: Task,
         updates: Sequence[Update],
-        generators: Sequence[torch.Generator],  # noqa: ARG002
+        generators: Sequence[torch.Generator],
         progress: Progress | None = None,
     ) -> list[Reconstruction]:
         self.check(task, updates)
-        layer = first_linear(task)
+        layer, comparison = first_linear(task), Comparison(task)
         results = []
-        for done, update in enumerate(updates, 1):
-            results.append(read_images(task, update, layer))
+        for done, (update, generator) in enumerate(zip(updates, generators, strict=True), 1):
+            with layers_draw_like(generator):
+                results.append(read_images(comparison, update, layer))
             if progress is not None:
                 progress(done, len(updates))
         return results
@@ -71,9 +75,7 @@ class FirstLinear:
 
 def first_linear(task: Task) -> FirstLinear:
     """Find the first linear layer and make sure, with a probe, that nothing but pixels enters it."""
-    names = [
-        name for name, layer in task.model.named_modules() if isinstance(layer, nn.Linear) and layer.bias is not None
-    ]
+    names = linear_layers(task)
     if names:
         device = next(task.model.parameters()).device
         probe = torch.rand(1, *task.shape, generator=torch.Generator().manual_seed(0)).to(device)
@@ -86,7 +88,7 @@ def first_linear(task: Task) -> FirstLinear:
 
 
 def input_of(model: nn.Module, name: str, images: Tensor) -> Tensor:
-    """Run the model and give what enters the layer called `name`."""
+    """Run the model and return what enters the layer called `name`."""
     seen: list[Tensor] = []
     layer = dict(model.named_modules())[name]
     handle = layer.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0].detach()))
@@ -121,9 +123,13 @@ def linear_layers(task: Task) -> list[str]:
     ]
 
 
-def read_images(task: Task, update: Update, layer: FirstLinear) -> Reconstruction:
+def read_images(comparison: Comparison, update: Update, layer: FirstLinear) -> Reconstruction:
     """Turn the candidates of the first layer into as many images as were fed."""
-    pixels = read_inputs(update, layer.name).view(-1, *task.shape)
+    task = comparison.task
+    try:
+        pixels = read_inputs(update, layer.name).view(-1, *task.shape)
+    except KnowledgeError as error:
+        return make_failure(task, update, str(error))
     if layer.normalised:
         mean, std = (pixels.new_tensor(values).view(-1, 1, 1) for values in (task.mean, task.std))
         pixels = pixels * std + mean
@@ -131,9 +137,17 @@ def read_images(task: Task, update: Update, layer: FirstLinear) -> Reconstructio
         pixels = separate(pixels, update.images, pixels.new_tensor(task.mean))
     images = pixels.float().clamp(0, 1)
     labels = find_labels(task, update)
-    loss = matching_loss(task, update, images, labels)
+    loss = comparison.matching_loss(update, images, labels)
     sound = math.isfinite(loss) and bool(images.isfinite().all())
-    return Reconstruction(images, labels, loss, "ok" if sound else "failed", ((0, loss),))
+    return Reconstruction(
+        images,
+        labels,
+        loss,
+        "ok" if sound else "failed",
+        ((0, loss),),
+        reason="" if sound else "the images that were read off, or their matching loss, are not finite",
+        approximations=comparison.simulation(update.local).approximations,
+    )
 
 
 def separate(candidates: Tensor, images: int, colour: Tensor) -> Tensor:

@@ -1,7 +1,7 @@
 """How far a candidate's gradient is from the released one, and which way lies nearer.
 
 Gradients are laid out flat: T×P, one row for each of T independent targets, one entry for each of P parameters. Every
-distance gives T numbers and their slope with respect to the candidate, T×P, in closed form: no graph is built for it.
+distance returns T numbers and their slope with respect to the candidate, T×P, in closed form: no graph is built for it.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,6 +13,7 @@ from gradveil.defences import TINY, Sizes
 
 Gradients = Mapping[str, Tensor]
 Distance = Callable[[Tensor, Tensor, Sizes], tuple[Tensor, Tensor]]
+"""Takes the candidate, the released gradient and the sizes of the parameters; returns the distances and their slope."""
 
 LEAST_SHARE = 1e-6
 
@@ -28,32 +29,32 @@ def sizes_of(gradients: Gradients) -> dict[str, int]:
 
 
 def norm_of(rows: Tensor) -> Tensor:
-    """Give the length of each row, T×1."""
+    """Return the length of each row, T×1."""
     return (rows.square().sum(1, keepdim=True) + TINY).sqrt()
 
 
 def cosine(candidate: Tensor, released: Tensor, _: Sizes) -> tuple[Tensor, Tensor]:
-    """1 − cosine of the two whole gradient vectors (Geiping et al., 2020)."""
+    """Compute 1 − cosine of the two whole gradient vectors (Geiping et al., 2020)."""
     ours, theirs = norm_of(candidate), norm_of(released)
     alike = (candidate * released).sum(1, keepdim=True) / (ours * theirs)
     slope = (candidate * (alike / ours.square())).sub_(released / (ours * theirs))
     return 1 - alike[:, 0], slope
 
 
-def squares(candidate: Tensor, released: Tensor, _: Sizes) -> tuple[Tensor, Tensor]:
-    """Sum of squared differences (Zhu et al., 2019)."""
+def l2(candidate: Tensor, released: Tensor, _: Sizes) -> tuple[Tensor, Tensor]:
+    """Sum the squared differences (Zhu et al., 2019)."""
     apart = candidate - released
     return apart.square().sum(1), 2 * apart
 
 
-def absolutes(candidate: Tensor, released: Tensor, _: Sizes) -> tuple[Tensor, Tensor]:
-    """Sum of absolute differences."""
+def l1(candidate: Tensor, released: Tensor, _: Sizes) -> tuple[Tensor, Tensor]:
+    """Sum the absolute differences."""
     apart = candidate - released
     return apart.abs().sum(1), apart.sign()
 
 
 def layerwise(candidate: Tensor, released: Tensor, sizes: Sizes) -> tuple[Tensor, Tensor]:
-    """1 − cosine, averaged over parameters: each counts the same, however large its gradient."""
+    """Compute 1 − cosine, averaged over parameters: each counts the same, however large its gradient."""
     lengths = list(sizes.values())
     parts = zip(torch.split(candidate, lengths, 1), torch.split(released, lengths, 1), strict=True)
     apart, slopes = zip(*(cosine(ours, theirs, sizes) for ours, theirs in parts), strict=True)
@@ -61,7 +62,7 @@ def layerwise(candidate: Tensor, released: Tensor, sizes: Sizes) -> tuple[Tensor
 
 
 def direction(candidate: Tensor, released: Tensor, _: Sizes) -> tuple[Tensor, Tensor]:
-    """Sum of absolute differences between the two directions: what cosine is to the sum of squares."""
+    """Sum the absolute differences between the two directions: what cosine is to the sum of squares."""
     length = norm_of(candidate)
     ours = candidate / length
     apart = ours - released / norm_of(released)
@@ -80,20 +81,12 @@ def levelling(candidate: Tensor, released: Tensor, sizes: Sizes) -> Tensor:
     spread = torch.stack([part.square().mean(1).sqrt() for part in apart], 1)
     # A parameter that hardly differs must not outweigh all others.
     factors = 1 / spread.clamp(min=spread.amax(1, keepdim=True) * LEAST_SHARE + TINY)
-    return factors.repeat_interleave(torch.tensor(lengths, device=released.device), 1)
+    repeats = torch.tensor(lengths, device=released.device)
+    return factors.repeat_interleave(repeats, 1, output_size=released.shape[1])
 
 
 def similarities(candidate: Tensor, released: Tensor, sizes: Sizes) -> dict[str, Tensor]:
-    """Cosine between the two gradients, parameter by parameter (Gao et al., 2021, Figure 6)."""
+    """Compute the cosine between the two gradients, parameter by parameter (Gao et al., 2021, Figure 6)."""
     lengths = list(sizes.values())
     parts = zip(sizes, torch.split(candidate, lengths, 1), torch.split(released, lengths, 1), strict=True)
     return {name: torch.cosine_similarity(ours, theirs, dim=1) for name, ours, theirs in parts}
-
-
-DISTANCES: dict[str, Distance] = {
-    "cosine": cosine,
-    "layerwise": layerwise,
-    "l2": squares,
-    "l1": absolutes,
-    "direction": direction,
-}

@@ -1,15 +1,15 @@
 """Several attacks as one: every image gets the result that matches best (after AutoAttack, Croce and Hein, 2020)."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
+from typing import final
 
 import torch
 
-from gradveil.attacks.base import Attack, Progress
-from gradveil.attacks.judging import fed_of, judge, rank
-from gradveil.attacks.matching import GradientMatching
+from gradveil.attacks.base import Attack, Progress, layers_draw_like, make_failure
+from gradveil.attacks.ranking import Comparison, fed_of
 from gradveil.defences import known_policies
 from gradveil.errors import KnowledgeError, SettingsError
 from gradveil.rng import split
@@ -17,17 +17,19 @@ from gradveil.types import Reconstruction, Task, Update
 
 log = logging.getLogger(__name__)
 SHARE = 1000
+"""Units of progress that every member has."""
 EXACT = 1e-6
 """Below this the loss is that of rounding: float32 tells no nearer gradients apart."""
 
 
+@final
 @dataclass(frozen=True)
 class Ensemble(Attack):
     """Run every member that can be used and keep, image by image, what matches best by one common measure.
 
-    Members take their turn in their order; an image that one has matched exactly is none of the next ones' business.
-    Members that look through a known policy give the original image, the others what the model was fed. If a policy is
-    known, `images` comes from the former and `fed` from the best of all.
+    Members take their turn in their order. Later members skip an image that is already matched exactly. Members that
+    look through a known policy rebuild the original image, the others what the model was fed. If a policy is known,
+    `images` comes from the former and `fed` from the best of all.
     """
 
     members: Mapping[str, Attack]
@@ -46,21 +48,62 @@ class Ensemble(Attack):
         known = [need for member in self.members.values() for need in member.needs]
         return (*dict.fromkeys(known), "only members whose needs are met take part")
 
-    def check(self, task: Task, updates: Sequence[Update]) -> None:
-        if not self.usable(task, updates):
-            raise KnowledgeError(f"none of {', '.join(self.members)} can be used on this update")
-
-    def usable(self, task: Task, updates: Sequence[Update]) -> dict[str, Attack]:
-        """Keep the members whose needs are met."""
-        found = {}
+    def refusals(self, task: Task, updates: Sequence[Update]) -> dict[str, str]:
+        """Say of each member that cannot be used why not."""
+        reasons = {}
         for name, member in self.members.items():
             try:
                 member.check(task, updates)
             except KnowledgeError as error:
-                log.info("'%s' takes no part: %s", name, error)
-            else:
-                found[name] = member
-        return found
+                reasons[name] = str(error)
+        return reasons
+
+    def usable(self, task: Task, updates: Sequence[Update]) -> dict[str, Attack]:
+        """Keep the members whose needs are met."""
+        refusals = self.refusals(task, updates)
+        for name, reason in refusals.items():
+            log.info("'%s' takes no part: %s", name, reason)
+        return {name: member for name, member in self.members.items() if name not in refusals}
+
+    def check(self, task: Task, updates: Sequence[Update]) -> None:
+        refusals = self.refusals(task, updates)
+        if len(refusals) == len(self.members):
+            raise KnowledgeError(f"none of the members can be used on this update: {list_reasons(refusals)}")
+
+    @property
+    def gradients_per_step(self) -> int:
+        return 1 if any(member.gradients_per_step for member in self.members.values()) else 0
+
+    @property
+    def inverts_policy(self) -> bool:
+        return any(member.inverts_policy for member in self.members.values())
+
+    @property
+    def needs_known_defence(self) -> bool:
+        return all(member.needs_known_defence for member in self.members.values())
+
+    def with_steps(self, steps: int) -> Attack:
+        """Give every member that takes steps this many; one whose steps take several gradients gets fewer."""
+        if self.gradients_per_step == 0:
+            return super().with_steps(steps)
+        return self.change_stepping(lambda member: member.with_steps(max(1, steps // member.gradients_per_step)))
+
+    def with_budget(self, gradients: int) -> Attack:
+        """Share a number of gradients out among the members that take steps.
+
+        Those that need to know a defence get as many as the others, on top.
+        """
+        if self.gradients_per_step == 0:
+            return super().with_budget(gradients)
+        stepping = [member for member in self.members.values() if member.gradients_per_step]
+        share = max(1, gradients // max(1, sum(not member.needs_known_defence for member in stepping)))
+        return self.change_stepping(lambda member: member.with_budget(share))
+
+    def change_stepping(self, change: Callable[[Attack], Attack]) -> "Ensemble":
+        """Change the members that take steps; the others stay as they are."""
+        return Ensemble(
+            {name: change(member) if member.gradients_per_step else member for name, member in self.members.items()}
+        )
 
     def attack_many(
         self,
@@ -75,20 +118,24 @@ class Ensemble(Attack):
         sources = [
             dict(zip(self.members, split(generator, len(self.members)), strict=True)) for generator in generators
         ]
-        looks = {name: isinstance(member, GradientMatching) and member.knows_policy for name, member in members.items()}
-        found: list[list[Candidate]] = [[] for _ in updates]
+        comparison = Comparison(task)
+        candidates: list[list[Candidate]] = [[] for _ in updates]
         for place, (name, member) in enumerate(members.items()):
             report = None if progress is None else part_of(progress, place, len(members))
             # What has been matched to the last digit cannot be matched better; through a policy there is more to find.
-            rows = [row for row, mine in enumerate(found) if looks[name] or not any(one.is_exact for one in mine)]
+            rows = [row for row, own in enumerate(candidates) if member.inverts_policy or not is_matched(own)]
             if not rows and report is not None:
                 report(1, 1)
             if rows:
-                chosen = [updates[row] for row in rows]
-                results = member.attack_many(task, chosen, [sources[row][name] for row in rows], report)
+                results = run_member(
+                    member, task, [updates[row] for row in rows], [sources[row][name] for row in rows], report
+                )
                 for row, result in zip(rows, results, strict=True):
-                    found[row].append(make_candidate(task, updates[row], result, looks[name]))
-        return [choose(task, mine) for mine in found]
+                    with layers_draw_like(generators[row]):
+                        loss = comparison.loss_of(updates[row], result)
+                    rank = comparison.rank(updates[row], result, loss)
+                    candidates[row].append(Candidate(name, result, loss, rank, member.inverts_policy))
+        return [choose(task, own) for own in candidates]
 
 
 def part_of(progress: Progress, place: int, parts: int) -> Progress:
@@ -96,30 +143,55 @@ def part_of(progress: Progress, place: int, parts: int) -> Progress:
     return lambda done, total: progress(place * SHARE + done * SHARE // total, parts * SHARE)
 
 
+def run_member(
+    member: Attack,
+    task: Task,
+    updates: Sequence[Update],
+    generators: Sequence[torch.Generator],
+    progress: Progress | None,
+) -> list[Reconstruction]:
+    """Run one member; if it finds out on the way that it lacks knowledge, that is its failure, not the ensemble's."""
+    try:
+        return member.attack_many(task, updates, generators, progress)
+    except KnowledgeError as error:
+        if progress is not None:
+            progress(1, 1)
+        return [make_failure(task, update, str(error)) for update in updates]
+
+
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """One member's result, its loss by the common measure and its rank, and whether it looks through a policy."""
+    """One member's result, its loss by the common measure and its rank, and whether it looked through a policy."""
 
+    member: str
     result: Reconstruction
     loss: float
     rank: float
-    looks: bool
-
-    @property
-    def is_exact(self) -> bool:
-        return self.loss < EXACT
+    inverts_policy: bool
 
 
-def make_candidate(task: Task, update: Update, result: Reconstruction, looks: bool) -> Candidate:
-    loss = judge(task, update, result)
-    return Candidate(result, loss, rank(task, update, result, loss), looks)
+def is_matched(candidates: Sequence[Candidate]) -> bool:
+    """Tell whether one of the results is exact."""
+    return any(one.loss < EXACT for one in candidates)
 
 
 def choose(task: Task, candidates: Sequence[Candidate]) -> Reconstruction:
     """Keep the best of one image's results; its loss is the common one."""
     best = min(candidates, key=lambda one: one.rank)
-    through = [one for one in candidates if one.looks]
-    if known_policies(task.known_defences) is None or not through:
-        return replace(best.result, matching_loss=best.loss)
-    original = min(through, key=lambda one: one.rank)
-    return replace(original.result, matching_loss=original.loss, fed=fed_of(best.result))
+    result = replace(best.result, matching_loss=best.loss)
+    through = [one for one in candidates if one.inverts_policy]
+    if through and known_policies(task.known_defences) is not None:
+        original = min(through, key=lambda one: one.rank)
+        approximations = tuple(dict.fromkeys((*original.result.approximations, *best.result.approximations)))
+        result = replace(
+            original.result, matching_loss=original.loss, fed=fed_of(best.result), approximations=approximations
+        )
+    if any(one.result.status == "ok" for one in candidates):
+        return result
+    reasons = list_reasons({one.member: one.result.reason for one in candidates})
+    return replace(result, reason=f"every member failed: {reasons}")
+
+
+def list_reasons(reasons: Mapping[str, str]) -> str:
+    """Write down why each member failed."""
+    return "; ".join(f"{name}: {reason}" for name, reason in reasons.items())

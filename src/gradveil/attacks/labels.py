@@ -12,7 +12,7 @@ from gradveil.types import Task, Update
 
 
 def head_gradient(task: Task, update: Update) -> Tensor:
-    """Give one number per class from the gradient of the last layer: its bias, or its row-summed weights."""
+    """Return one number per class from the gradient of the last layer: its bias, or its row-summed weights."""
     for tensor in reversed(list(update.tensors.values())):
         if tensor.shape[:1] == (task.classes,):
             return as_gradient(update, tensor.flatten(1).sum(1) if tensor.dim() > 1 else tensor)
@@ -20,6 +20,12 @@ def head_gradient(task: Task, update: Update) -> Tensor:
         f"no tensor of the update has one entry per class ({task.classes}): "
         "the labels cannot be read from it; share them, or choose an attack that finds them"
     )
+
+
+def check_labels(task: Task, update: Update) -> None:
+    """Raise KnowledgeError if the labels neither came with the update nor can be read from it."""
+    if update.labels is None:
+        head_gradient(task, update)
 
 
 def as_gradient(update: Update, tensor: Tensor) -> Tensor:

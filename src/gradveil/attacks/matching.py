@@ -2,145 +2,108 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, field, replace
+from typing import final
 
 import torch
-from torch import Tensor
 
-from gradveil.attacks.base import Attack, Progress
-from gradveil.attacks.distances import DISTANCES, lay_flat, sizes_of
-from gradveil.attacks.labels import find_labels
-from gradveil.attacks.observation import Observation, View
-from gradveil.attacks.optimisers import OPTIMISERS
-from gradveil.attacks.priors import Statistics, known_statistics, shows_statistics
-from gradveil.attacks.search import Search
-from gradveil.attacks.starts import KNOWING, STARTS, knowledge
-from gradveil.client import Simulation
-from gradveil.defences import Released, known_deviation, known_policies, known_release
-from gradveil.errors import KnowledgeError, SettingsError, UnknownNameError
+from gradveil.attacks.base import Attack, Progress, layers_draw_like
+from gradveil.attacks.descent import Descent
+from gradveil.attacks.distances import Distance, cosine
+from gradveil.attacks.knowledge import Knowledge, draw_logits
+from gradveil.attacks.objective import Objective
+from gradveil.attacks.observation import observe
+from gradveil.attacks.points import Points, shrink
+from gradveil.attacks.priors import Priors
+from gradveil.attacks.restarts import Restarts, best_restart
+from gradveil.attacks.runs import Runs
+from gradveil.attacks.stages import SecondStage
+from gradveil.attacks.starts import Noise, Start
+from gradveil.attacks.statistics import StatisticsGap, known_statistics, shows_statistics
+from gradveil.errors import KnowledgeError, SettingsError
 from gradveil.rng import split
-from gradveil.transforms import PolicyDraws
 from gradveil.types import Reconstruction, Task, Update
 
-OptimiserName = Literal["adam", "sgd", "lbfgs"]
-Schedule = Literal["constant", "drops", "cosine"]
-DROPS = (3 / 8, 5 / 8, 7 / 8)
-LBFGS_ITERATIONS = 20
 
-
+@final
 @dataclass(frozen=True)
 class GradientMatching(Attack):
     """Optimise images until their gradient matches.
 
-    The images live in normalised space. `signed` steps along the sign of the slope; `box` keeps pixels valid; `drops`
-    divides the learning rate by ten at 3/8, 5/8 and 7/8 of the steps; one step of L-BFGS is 20 iterations, as in
-    torch. Of several restarts the one with the lowest distance wins. `together` is how many targets and restarts run as
-    one tensor batch, at least the restarts of one target.
-
-    The weight of the total variation goes from `total_variation` to `last_variation` (the same, unless given) in equal
-    ratios. With `relative` the priors are weighed in units that make the slope of the total variation as steep, on
-    average, as that of the distance, run by run and step by step: one weight then means the same for every model and
-    phase. With `finish` the slope is that of another distance from the share `finish_from` of the steps on, with the
-    gradients of each parameter in units of how far those of a flat image of the mean colour are from the released ones;
-    what is noted and what chooses is still `distance`. A run that is no nearer by then, a third into it, goes back and
-    ends along `distance`.
-
-    `energy`, `consistency` (over restarts) and `batch_norm` are weights of further priors. `scales` gives the
-    resolutions that take turns, coarse first: (2, 1) spends half of the steps at half the resolution. At each share of
-    the steps in `prune` the worse half of a target's runs is dropped; a run stops once its distance falls to
-    `tolerance` of what it started with. With `optimise_labels` labels are searched for together with the images. With
-    `knows_policy` the original image is searched for, through each draw of the policies that the task names. With
-    `knows_noise` the total variation has the weight that makes the image the most likely one, given how strong the task
-    says that the noise is.
+    Each field is a value of its own and says how it works: how far gradients are apart, how images are moved, what they
+    should look like, how many runs there are, where these begin, what the attacker uses, and whether another distance
+    takes over in the end. The default is Inverting Gradients (Geiping et al., 2020).
     """
 
-    distance: str = "cosine"
-    optimiser: OptimiserName = "adam"
-    learning_rate: float = 0.1
-    schedule: Schedule = "drops"
-    steps: int = 4800
-    restarts: int = 1
-    signed: bool = True
-    box: bool = True
-    total_variation: float = 1e-4
-    together: int = 16
-    last_variation: float | None = None
-    energy: float = 0.0
-    consistency: float = 0.0
-    batch_norm: float = 0.0
-    start: str = "normal"
-    scales: tuple[int, ...] = (1,)
-    prune: tuple[float, ...] = ()
-    tolerance: float = 0.0
-    optimise_labels: bool = False
-    knows_policy: bool = False
-    knows_noise: bool = False
-    relative: bool = False
-    finish: str | None = None
-    finish_from: float = 0.25
+    distance: Distance = cosine
+    descent: Descent = field(default_factory=Descent)
+    priors: Priors = field(default_factory=Priors)
+    restarts: Restarts = field(default_factory=Restarts)
+    start: Start = field(default_factory=Noise)
+    knowledge: Knowledge = field(default_factory=Knowledge)
+    second_stage: SecondStage | None = None
 
     def __post_init__(self) -> None:
-        for kind, name, allowed in (
-            ("distance", self.distance, DISTANCES),
-            ("distance", self.finish or self.distance, DISTANCES),
-            ("optimiser", self.optimiser, OPTIMISERS),
-            ("start", self.start, STARTS),
+        if self.knowledge.noise and (
+            self.distance is not cosine or self.second_stage is not None or self.priors.relative
         ):
-            if name not in allowed:
-                raise UnknownNameError(kind, name, allowed)
-        if min(self.steps, self.restarts, self.together) < 1:
             raise SettingsError(
-                f"steps {self.steps}, restarts {self.restarts}, together {self.together}: each must be at least 1"
+                "known noise is weighed against the cosine: choose that, no second stage, no relative prior"
             )
-        if not (math.isfinite(self.learning_rate) and self.learning_rate > 0):
-            raise SettingsError(f"learning rate {self.learning_rate}: it must be above 0")
-        weights = (self.total_variation, self.last_variation or 0, self.energy, self.consistency, self.batch_norm)
-        if not all(0 <= weight < math.inf for weight in (*weights, self.tolerance)):
-            raise SettingsError(f"priors weighted {weights}, tolerance {self.tolerance}: each must be 0 or more")
-        if self.last_variation is not None and not (self.total_variation > 0 and self.last_variation > 0):
-            raise SettingsError("a total variation that changes must be above 0 at both ends")
-        if not self.scales or self.scales[-1] != 1 or min(self.scales) < 1:
-            raise SettingsError(f"scales {self.scales}: give whole numbers from 1, the last of them 1")
-        if self.finish is not None and self.optimiser == "lbfgs":
-            raise SettingsError("the memory of L-BFGS is of one distance: no other can finish, choose adam or sgd")
-        if self.finish is not None and not (len(self.scales) - 1) / len(self.scales) <= self.finish_from <= 1:
+        if self.second_stage is None:
+            return
+        if self.descent.optimiser.one_distance:
             raise SettingsError(
-                f"finish from {self.finish_from}: give a share of the steps up to 1, at full resolution"
+                f"the memory of {self.descent.optimiser.__name__} is of one distance: choose Adam or Nesterov, or no "
+                "second stage"
             )
-        if self.knows_noise and (self.distance != "cosine" or self.finish is not None or self.relative):
-            raise SettingsError("known noise is weighed against the cosine: choose that, no finish, no relative prior")
-        if not all(0 < share < 1 for share in self.prune):
-            raise SettingsError(f"pruning at {self.prune}: give shares of the steps between 0 and 1")
+        if self.second_stage.begins_at < self.descent.full_resolution_from:
+            raise SettingsError(
+                f"a second stage from {self.second_stage.begins_at} of the steps on: it works at full resolution, so "
+                f"let it begin at {self.descent.full_resolution_from:.3g} or later"
+            )
 
     @property
     def needs(self) -> tuple[str, ...]:
         known = ["the model and the loss", "the number of images"]
-        if not self.optimise_labels:
+        if self.knowledge.labels:
             known.append("the labels, given or read from the gradient")
-        if self.batch_norm:
+        if self.priors.batch_norm:
             known.append("the statistics of batch normalisation, from a trained model or sent along")
-        if self.start in KNOWING:
-            known.append("public images of the same kind")
-        if self.knows_policy:
+        if self.start.needs is not None:
+            known.append(self.start.needs)
+        if self.knowledge.policy:
             known.append("the set of policies in use, not the draw")
-        if self.knows_noise:
+        if self.knowledge.noise:
             known.append("the strength of the noise, not the draw")
         return (*known, "the local steps, if the update is of several")
 
     def check(self, task: Task, updates: Sequence[Update]) -> None:
         check_updates(updates)
-        if self.start in KNOWING:
-            knowledge(task)
-        if self.batch_norm:
+        self.start.check(task)
+        if self.priors.batch_norm:
             for update in updates:
-                known_statistics(task.model, update.buffers)
-        if self.knows_policy and known_policies(task.known_defences) is None:
-            raise KnowledgeError("this attack looks through a policy and the task names none as known")
-        if self.knows_noise and any(
-            known_deviation(task.known_defences, update.images, task.participants) == 0 for update in updates
-        ):
-            raise KnowledgeError("this attack allows for noise and the task names none of known strength")
+                known_statistics(task.model, update)
+        self.knowledge.check(task, updates)
+
+    @property
+    def gradients_per_step(self) -> int:
+        return self.descent.optimiser.iterations
+
+    @property
+    def inverts_policy(self) -> bool:
+        return self.knowledge.policy
+
+    @property
+    def needs_known_defence(self) -> bool:
+        return self.knowledge.policy or self.knowledge.noise
+
+    def with_steps(self, steps: int) -> "GradientMatching":
+        return replace(self, descent=replace(self.descent, steps=steps))
+
+    def with_budget(self, gradients: int) -> "GradientMatching":
+        steps = gradients / (self.gradients_per_step * self.restarts.mean_count())
+        return self.with_steps(max(1, math.floor(steps)))
 
     def attack_many(
         self,
@@ -150,114 +113,61 @@ class GradientMatching(Attack):
         progress: Progress | None = None,
     ) -> list[Reconstruction]:
         self.check(task, updates)
-        count = self.runs_per_target(task)
-        own_statistics = self.batch_norm > 0 and any(shows_statistics(task.model, one.buffers) for one in updates)
-        size = 1 if own_statistics else max(1, self.together // count)
-        groups = [range(start, min(start + size, len(updates))) for start in range(0, len(updates), size)]
+        count, steps = self.runs_per_target(task), self.descent.steps
+        size = self.targets_together(task, updates)
+        groups = [range(first, min(first + size, len(updates))) for first in range(0, len(updates), size)]
         finished: list[Reconstruction] = []
         for position, group in enumerate(groups):
             sources = [split(generators[index], count) for index in group]
-            search = self.prepare(task, [updates[index] for index in group], sources)
-            for step in search.run():
-                if progress is not None:
-                    progress(position * self.steps + step, len(groups) * self.steps)
+            runs = self.prepare(task, [updates[index] for index in group], sources)
+            with layers_draw_like(generators[group[0]]):
+                for step in runs.run():
+                    if progress is not None:
+                        progress(position * steps + step, len(groups) * steps)
             if progress is not None:
-                progress((position + 1) * self.steps, len(groups) * self.steps)
-            runs = search.results()
-            finished += [best_restart(runs[first : first + count]) for first in range(0, len(runs), count)]
+                progress((position + 1) * steps, len(groups) * steps)
+            results = runs.results()
+            finished += [best_restart(results[first : first + count]) for first in range(0, len(results), count)]
         return finished
 
     def runs_per_target(self, task: Task) -> int:
         """Count the runs of one target: restarts, each with every draw of the policies if these are looked through."""
-        policies = known_policies(task.known_defences) if self.knows_policy else None
-        return self.restarts * (1 if policies is None else len(policies.draws()))
+        return self.restarts.count * self.knowledge.count_draws(task)
 
-    def prepare(self, task: Task, updates: Sequence[Update], sources: Sequence[Sequence[torch.Generator]]) -> Search:
+    def targets_together(self, task: Task, updates: Sequence[Update]) -> int:
+        """Count the targets that are one tensor batch; updates with statistics of their own run one by one."""
+        if self.priors.batch_norm and any(shows_statistics(task.model, update) for update in updates):
+            return 1
+        return max(1, self.restarts.together // self.runs_per_target(task))
+
+    def prepare(self, task: Task, updates: Sequence[Update], sources: Sequence[Sequence[torch.Generator]]) -> Runs:
         """Lay the runs of several targets side by side; `sources` has one generator for each run of each target."""
-        runs = [(index, source) for index, mine in enumerate(sources) for source in mine]
-        targets = torch.tensor([index for index, _ in runs])
-        labels = [self.first_labels(task, update) for update in updates]
-        starts = [STARTS[self.start](task, labels[index], source) for index, source in runs]
-        view = self.view(task, updates[0].images, runs)
-        given = torch.stack([labels[index] for index, _ in runs])
-        return Search(
-            self,
-            task,
-            [observe(task, updates, targets, view)],
-            self.label_logits(task, runs, given) if self.optimise_labels else given,
-            torch.stack(starts),
+        targets = torch.tensor([target for target, own in enumerate(sources) for _ in own])
+        flat_sources = [source for own in sources for source in own]
+        labels = [self.knowledge.start_labels(task, update) for update in updates]
+        starts = [
+            self.start.draw(task, labels[target], source) for target, source in zip(targets, flat_sources, strict=True)
+        ]
+        draws = self.knowledge.assume_draws(task, updates[0].images, flat_sources)
+        run_labels = torch.stack([labels[target] for target in targets])
+        if not self.knowledge.labels:
+            run_labels = draw_logits(task, run_labels, flat_sources)
+        objective = Objective(
+            self.distance,
+            self.priors,
+            self.knowledge,
+            [observe(task, updates, targets, draws)],
             targets,
-            self.statistics(task, updates),
+            self.compare_statistics(task, updates[0]),
         )
+        points = Points(task, shrink(torch.stack(starts), self.descent.scales[0]), run_labels)
+        return Runs(objective, points, self.descent, self.restarts, self.second_stage)
 
-    def first_labels(self, task: Task, update: Update) -> Tensor:
-        """Find the labels, or, if they are searched for, stand-ins of the right number."""
-        if not self.optimise_labels:
-            return find_labels(task, update)
-        return torch.zeros(update.images, dtype=torch.int64, device=update.device)
-
-    def label_logits(self, task: Task, runs: Sequence[tuple[int, torch.Generator]], like: Tensor) -> Tensor:
-        """Draw logits to search for labels from, as Zhu et al. (2019) do."""
-        return torch.stack(
-            [torch.randn(like.shape[1], task.classes, generator=source, device=source.device) for _, source in runs]
-        )
-
-    def view(self, task: Task, images: int, runs: Sequence[tuple[int, torch.Generator]]) -> View | None:
-        """Give every run its draw: for one image each possible one in turn, for a batch random ones."""
-        policies = known_policies(task.known_defences) if self.knows_policy else None
-        if policies is None:
+    def compare_statistics(self, task: Task, update: Update) -> StatisticsGap | None:
+        """Prepare the comparison with what batch normalisations saw, if it has any weight."""
+        if not self.priors.batch_norm:
             return None
-        every = policies.draws()
-        if images == 1:
-            return View(policies, every.take(torch.arange(len(runs)) % len(every)), 1)
-        return View(policies, PolicyDraws.join([policies.sample(images, source) for _, source in runs]), images)
-
-    def statistics(self, task: Task, updates: Sequence[Update]) -> dict[str, Statistics] | None:
-        """Find what batch normalisation saw; updates that carry their own run one by one."""
-        return known_statistics(task.model, updates[0].buffers) if self.batch_norm else None
-
-    def rate(self, step: int) -> float:
-        """Give the learning rate of step `step`, counted from 0."""
-        if self.schedule == "drops":
-            return self.learning_rate * 0.1 ** sum(step >= drop * self.steps for drop in DROPS)
-        if self.schedule == "cosine":
-            return self.learning_rate * (1 + math.cos(math.pi * step / self.steps)) / 2
-        return self.learning_rate
-
-    def variation_weight(self, step: int) -> float:
-        """Give the weight of the total variation at step `step`."""
-        if self.last_variation is None:
-            return self.total_variation
-        return self.total_variation * math.exp(math.log(self.last_variation / self.total_variation) * step / self.steps)
-
-    @property
-    def finish_step(self) -> int:
-        """The step at which the finishing distance takes over."""
-        return math.ceil(self.finish_from * self.steps)
-
-    @property
-    def check_step(self) -> int:
-        """The step at which it has to show that it leads somewhere."""
-        return self.finish_step + (self.steps - self.finish_step) // 3
-
-    @property
-    def iterations(self) -> int:
-        """Evaluations of the slope in one step."""
-        return LBFGS_ITERATIONS if self.optimiser == "lbfgs" else 1
-
-    def scale_changes(self) -> dict[int, int]:
-        """Map the steps at which the resolution changes to the new scale."""
-        return {place * self.steps // len(self.scales): scale for place, scale in enumerate(self.scales) if place > 0}
-
-
-def observe(task: Task, updates: Sequence[Update], targets: Tensor, view: View | None) -> Observation:
-    """Set updates before runs: `targets` says which update each run is to match."""
-    released = {name: torch.stack([updates[i].tensors[name] for i in targets]) for name in updates[0].tensors}
-    sizes = sizes_of(released)
-    flat = lay_flat(released, sizes)
-    known = known_release(task.known_defences, Released(flat, sizes, task.model, updates[0].images), task.participants)
-    simulation = Simulation(task.model, task.loss, updates[0].local, task.shape)
-    return Observation(simulation, flat, sizes, view, release=known)
+        return StatisticsGap(task, update.local, known_statistics(task.model, update))
 
 
 def check_updates(updates: Sequence[Update]) -> None:
@@ -267,9 +177,4 @@ def check_updates(updates: Sequence[Update]) -> None:
     if len({update.images for update in updates}) > 1:
         raise KnowledgeError("updates of different numbers of images: attack each number on its own")
     if len({update.local for update in updates}) > 1:
-        raise KnowledgeError("updates of different local steps: attack each kind on its own")
-
-
-def best_restart(results: Sequence[Reconstruction]) -> Reconstruction:
-    """Keep the restart with the lowest matching loss; one that failed can win only if all did."""
-    return min(results, key=lambda result: result.matching_loss if result.status == "ok" else math.inf)
+        raise KnowledgeError("updates of different local training: attack each kind on its own")

@@ -1,19 +1,21 @@
 """What a search tries to match: a released update, the weights it was computed with, and how images were fed."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
 
-from gradveil.attacks.distances import Distance, levelling
+from gradveil.attacks.distances import Distance, lay_flat, levelling, sizes_of
 from gradveil.client import Simulation
-from gradveil.defences import KnownRelease, Sizes
+from gradveil.defences import KnownRelease, Released, Sizes, known_release
 from gradveil.transforms import PolicyDraws, PolicySet
+from gradveil.types import Task, Update
 
 
 @dataclass(frozen=True, eq=False)
-class View:
-    """The transformation that each of T×B images is supposed to have gone through: T·B draws."""
+class AssumedDraws:
+    """The transformation that each of T×B images is assumed to have gone through: T·B draws."""
 
     policies: PolicySet
     draws: PolicyDraws
@@ -21,17 +23,21 @@ class View:
 
     def __call__(self, pixels: Tensor) -> Tensor:
         """Transform T×B×C×H×W, differentiably."""
-        fed = self.policies.differentiable(pixels.flatten(0, 1), self.draws)
-        return fed.view(pixels.shape)
+        return self.policies.differentiable(pixels.flatten(0, 1), self.draws).view(pixels.shape)
 
-    def keep(self, rows: Tensor) -> "View":
+    def keep(self, rows: Tensor) -> "AssumedDraws":
+        """Keep the draws of the runs at `rows` only."""
         images = torch.arange(len(self.draws)).view(-1, self.batch)
-        return View(self.policies, self.draws.take(images[rows].flatten()), self.batch)
+        return replace(self, draws=self.draws.take(images[rows].flatten()))
+
+    def repeat(self, runs: int) -> "AssumedDraws":
+        """Use the same draws in so many runs."""
+        return replace(self, draws=PolicyDraws.join([self.draws] * runs))
 
 
 @dataclass(frozen=True, eq=False)
 class Observation:
-    """T released updates of the same kind, side by side, laid flat; `view` is None if images are fed as they are.
+    """T released updates of the same kind, side by side, laid flat; `draws` is None if images are fed as they are.
 
     `factors`, T×P, are there once the parameters have been levelled; `release` is how updates are known to be released.
     """
@@ -39,13 +45,13 @@ class Observation:
     simulation: Simulation
     released: Tensor
     sizes: Sizes
-    view: View | None = None
+    draws: AssumedDraws | None = None
     factors: Tensor | None = None
     release: KnownRelease = field(default_factory=KnownRelease)
 
     def feed(self, pixels: Tensor) -> Tensor:
         """Return what the model would be fed, T×B×C×H×W."""
-        return pixels if self.view is None else self.view(pixels)
+        return pixels if self.draws is None else self.draws(pixels)
 
     def candidate(self, pixels: Tensor, labels: Tensor) -> Tensor:
         """Compute what would have been released for these images, T×P; differentiable in the images."""
@@ -56,7 +62,7 @@ class Observation:
         return distance(candidate, self.released, self.sizes)
 
     def levelled_slope(self, distance: Distance, candidate: Tensor) -> Tensor:
-        """Give the slope of a distance that is measured in levelled parameters."""
+        """Compute the slope of a distance that is measured in levelled parameters."""
         assert self.factors is not None
         _, slope = distance(candidate * self.factors, self.released * self.factors, self.sizes)
         return slope * self.factors
@@ -68,7 +74,18 @@ class Observation:
 
     def keep(self, rows: Tensor) -> "Observation":
         """Go on with the runs at `rows` only."""
-        view = None if self.view is None else self.view.keep(rows)
+        draws = None if self.draws is None else self.draws.keep(rows)
         factors = None if self.factors is None else self.factors[rows]
         release = self.release.keep(rows)
-        return replace(self, released=self.released[rows], view=view, factors=factors, release=release)
+        return replace(self, released=self.released[rows], draws=draws, factors=factors, release=release)
+
+
+def observe(task: Task, updates: Sequence[Update], targets: Tensor, draws: AssumedDraws | None = None) -> Observation:
+    """Lay updates side by side for several runs: `targets` says which update each run has to match."""
+    tensors = {name: torch.stack([updates[target].tensors[name] for target in targets]) for name in updates[0].tensors}
+    sizes = sizes_of(tensors)
+    flat = lay_flat(tensors, sizes)
+    released = Released(flat, sizes, task.model, updates[0].images)
+    known = known_release(task.known_defences, released, task.participants)
+    simulation = Simulation(task.model, task.loss, updates[0].local, task.shape)
+    return Observation(simulation, flat, sizes, draws, release=known)

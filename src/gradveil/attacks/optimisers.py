@@ -4,18 +4,26 @@ Points are T×N. Each target has its own state, so no target can influence anoth
 """
 
 from abc import ABC, abstractmethod
-from typing import final
+from typing import ClassVar, final
 
 import torch
 from torch import Tensor
 
 
 class Optimiser(ABC):
-    """Move points along their slopes."""
+    """Move points along their slopes; `iterations` gradients are computed in one step of it."""
+
+    iterations: ClassVar[int] = 1
+    one_distance: ClassVar[bool] = False
+    """Whether its memory is of one distance, so that the distance must stay the same throughout."""
+
+    @abstractmethod
+    def __init__(self, like: Tensor) -> None:
+        """Begin for points of this shape, on its device."""
 
     @abstractmethod
     def move(self, slopes: Tensor, rate: float) -> Tensor:
-        """Say how far each point is to move, given the slopes at the present points."""
+        """Return how far each point moves, given the slopes at the present points."""
 
     @abstractmethod
     def keep(self, rows: Tensor) -> None:
@@ -58,11 +66,13 @@ class Nesterov(Optimiser):
 
 @final
 class LimitedMemory(Optimiser):
-    """L-BFGS without line search, as torch writes it: the learning rate is the step length.
+    """L-BFGS without line search, as torch writes it: the learning rate is the step length, and a step 20 iterations.
 
     A pair of differences without positive curvature counts for nothing in the target it belongs to.
     """
 
+    iterations = 20
+    one_distance = True
     memory = 100
     least_curvature = 1e-10
     least_descent = 1e-9
@@ -112,10 +122,3 @@ class LimitedMemory(Optimiser):
         self.scale = self.scale[rows]
         if self.last is not None:
             self.last = self.last[0][rows], self.last[1][rows]
-
-
-OPTIMISERS: dict[str, type[Adam] | type[Nesterov] | type[LimitedMemory]] = {
-    "adam": Adam,
-    "sgd": Nesterov,
-    "lbfgs": LimitedMemory,
-}

@@ -4,79 +4,80 @@ from dataclasses import replace
 
 from gradveil.attacks.analytic import Analytic
 from gradveil.attacks.base import Attack
+from gradveil.attacks.descent import Descent, constant, cosine_decay
+from gradveil.attacks.distances import l1, l2
 from gradveil.attacks.ensemble import Ensemble
+from gradveil.attacks.knowledge import Knowledge
 from gradveil.attacks.matching import GradientMatching
+from gradveil.attacks.optimisers import LimitedMemory, Nesterov
+from gradveil.attacks.priors import Priors
+from gradveil.attacks.restarts import Restarts
+from gradveil.attacks.stages import SecondStage
+from gradveil.attacks.starts import FAINT, BestGuess, ClassMean, Noise, PublicImage
 from gradveil.errors import UnknownNameError
 
 # The prior is weighed against the slope of the distance, so that one weight fits every model and phase.
 COSINE = GradientMatching(
-    steps=240, schedule="cosine", start="zeros", total_variation=1.0, last_variation=0.3, relative=True
+    descent=Descent(schedule=cosine_decay, steps=240),
+    priors=Priors(total_variation=1.0, last_variation=0.3, relative=True),
+    start=Noise(FAINT),
 )
-# The cosine finds the rough picture; the levelled sum of absolute differences, in which early layers have a say, finds
-# the rest. Not for attacks that look through a policy: it lets wrong draws match as well as the right one.
-FAST = replace(COSINE, learning_rate=0.2, finish="direction")
+# The cosine finds the rough picture; the levelled sum of absolute differences, in which early layers count as much as
+# late ones, finds the rest. Not for attacks that look through a policy: it lets wrong draws match as well as the right
+# one.
+FAST = replace(COSINE, descent=replace(COSINE.descent, learning_rate=0.2), second_stage=SecondStage())
 STRONG = Ensemble(
     {
-        "levelled": replace(FAST, steps=2400, restarts=2, prune=(0.2,)),
-        "cosine": replace(COSINE, steps=1200),
+        "levelled": replace(FAST.with_steps(2400), restarts=Restarts(2, prune=(0.2,))),
+        "cosine": COSINE.with_steps(1200),
     }
 )
-POLICY_AWARE = replace(COSINE, steps=1200, start="best-guess", knows_policy=True, prune=(0.05, 0.1, 0.2, 0.3))
-# Deep Leakage from Gradients as Zhu et al. (2019) wrote it: labels are searched for, nothing is known of images.
-DLG = GradientMatching(
-    distance="l2",
-    optimiser="lbfgs",
-    learning_rate=1.0,
-    schedule="constant",
-    steps=300,
-    signed=False,
-    box=False,
-    total_variation=0.0,
-    optimise_labels=True,
-    tolerance=1e-9,
+POLICY_AWARE = replace(
+    COSINE.with_steps(1200),
+    start=BestGuess(),
+    restarts=Restarts(prune=(0.05, 0.1, 0.2, 0.3)),
+    knowledge=Knowledge(policy=True),
 )
+LBFGS = Descent(LimitedMemory, learning_rate=1.0, schedule=constant, steps=300, signed=False, box=False, tolerance=1e-9)
+# Deep Leakage from Gradients as Zhu et al. (2019) wrote it: labels are searched for, nothing is known of images.
+DLG = GradientMatching(l2, LBFGS, Priors(total_variation=0.0), knowledge=Knowledge(labels=False))
+PUBLISHED_LBFGS = Descent(LimitedMemory, learning_rate=1e-4, schedule=constant, signed=False)
 SINGLE: dict[str, Attack] = {
     # The six of Gao et al. (2021), with their settings; adam-cosine is Inverting Gradients (Geiping et al., 2020).
     "adam-cosine": GradientMatching(),
-    "adam-l1": GradientMatching(distance="l1"),
-    "adam-l2": GradientMatching(distance="l2"),
-    "sgd-cosine": GradientMatching(optimiser="sgd", learning_rate=0.01),
+    "adam-l1": GradientMatching(l1),
+    "adam-l2": GradientMatching(l2),
+    "sgd-cosine": GradientMatching(descent=Descent(Nesterov, learning_rate=0.01)),
     "lbfgs-l2": GradientMatching(
-        distance="l2",
-        optimiser="lbfgs",
-        learning_rate=1e-4,
-        schedule="constant",
-        steps=50,
-        restarts=2,
-        signed=False,
-        box=False,
-        total_variation=1e-3,
+        l2,
+        replace(PUBLISHED_LBFGS, steps=50, box=False),
+        Priors(total_variation=1e-3),
+        Restarts(2),
     ),
-    "lbfgs-cosine": GradientMatching(
-        optimiser="lbfgs", learning_rate=1e-4, schedule="constant", steps=300, restarts=16, signed=False
-    ),
+    "lbfgs-cosine": GradientMatching(descent=replace(PUBLISHED_LBFGS, steps=300), restarts=Restarts(16)),
     "dlg": DLG,
     "fast": FAST,
     "strong": STRONG,
     # After GradInversion (Yin et al., 2021): statistics of batch normalisation, and restarts that hold together.
-    "bn-prior": replace(COSINE, steps=1200, restarts=4, batch_norm=1e-2, consistency=1e-2, energy=1e-4),
+    "bn-prior": replace(
+        COSINE.with_steps(1200),
+        restarts=Restarts(4),
+        priors=replace(COSINE.priors, batch_norm=1e-2, consistency=1e-2, energy=1e-4),
+    ),
     # Coarse images first.
-    "multi-scale": replace(COSINE, steps=600, scales=(4, 2, 1)),
-    # Starts with knowledge.
-    "class-mean": replace(COSINE, steps=600, start="class-mean"),
-    "public-image": replace(COSINE, steps=600, start="public-image"),
-    "noise": replace(COSINE, steps=600, start="normal"),
+    "multi-scale": replace(COSINE, descent=replace(COSINE.descent, steps=600, scales=(4, 2, 1))),
+    # Other starts; two of them need public images.
+    "class-mean": replace(COSINE.with_steps(600), start=ClassMean()),
+    "public-image": replace(COSINE.with_steps(600), start=PublicImage()),
+    "noise": replace(COSINE.with_steps(600), start=Noise()),
     # Knows the set of policies, tries their draws and searches for the original image (Kerckhoffs).
     "policy-aware": POLICY_AWARE,
     # Knows how strong the noise is, and looks for the most likely image instead of the nearest gradient.
     "noise-aware": replace(
-        COSINE,
-        steps=400,
-        start="best-guess",
-        relative=False,
-        total_variation=0.0,
-        last_variation=None,
-        knows_noise=True,
+        COSINE.with_steps(400),
+        start=BestGuess(),
+        priors=Priors(total_variation=0.0),
+        knowledge=Knowledge(noise=True),
     ),
     "analytic": Analytic(),
 }
@@ -88,38 +89,31 @@ STANDARD = Ensemble(
     {
         "analytic": SINGLE["analytic"],
         # Matches untrained networks to the last digit in a few hundred steps; the others then have nothing left to do.
-        "l1": replace(COSINE, steps=400, distance="l1"),
-        "levelled": replace(FAST, steps=1200),
-        "inverting gradients": replace(COSINE, steps=600),
-        # Nothing comes near it where activations are smooth; elsewhere it is soon lost, and its loss says so.
-        "l-bfgs": replace(DLG, steps=15, start="zeros", optimise_labels=False),
-        "bn-prior": replace(COSINE, steps=600, batch_norm=1e-2),
+        "l1": replace(COSINE.with_steps(400), distance=l1),
+        "levelled": FAST.with_steps(1200),
+        "inverting gradients": COSINE.with_steps(600),
+        # Nothing comes near it where activations are smooth; elsewhere it soon diverges, and its loss says so.
+        "l-bfgs": replace(DLG.with_steps(15), start=Noise(FAINT), knowledge=Knowledge()),
+        "bn-prior": replace(COSINE.with_steps(600), priors=replace(COSINE.priors, batch_norm=1e-2)),
         "noise-aware": SINGLE["noise-aware"],
-        "policy-aware": replace(POLICY_AWARE, steps=600),
+        "policy-aware": POLICY_AWARE.with_steps(600),
     }
 )
 
 ATTACKS: dict[str, Attack] = {**SINGLE, "standard": STANDARD}
 
 
-def find_attack(name: str) -> Attack:
-    """Find the attack called `name`."""
-    if name not in ATTACKS:
-        raise UnknownNameError("attack", name, ATTACKS)
-    return ATTACKS[name]
-
-
-def with_steps(attack: Attack, steps: int | None) -> Attack:
-    """Give an attack this many steps instead of its own; some take none.
-
-    Every member of an ensemble gets them, but those whose steps take several gradients get fewer.
-    """
-    if steps is None:
+def find_attack(attack: str | Attack) -> Attack:
+    """Find the attack of this name; an attack itself is returned as it is."""
+    if isinstance(attack, Attack):
         return attack
-    if isinstance(attack, Ensemble):
-        return Ensemble({name: as_member(member, steps) for name, member in attack.members.items()})
-    return replace(attack, steps=steps) if isinstance(attack, GradientMatching) else attack
+    if attack not in ATTACKS:
+        raise UnknownNameError("attack", attack, ATTACKS)
+    return ATTACKS[attack]
 
 
-def as_member(attack: Attack, gradients: int) -> Attack:
-    return with_steps(attack, max(1, gradients // attack.iterations if isinstance(attack, GradientMatching) else 1))
+def name_attack(attack: str | Attack) -> str:
+    """Return the name of an attack for reports: its name in `ATTACKS`, or else its own."""
+    if isinstance(attack, str):
+        return attack
+    return next((name for name, known in ATTACKS.items() if known == attack), attack.name)

@@ -3,10 +3,9 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
-from gradveil.data import DataSet, ImageSet
+from gradveil.data import DataSet, choose_public
 from gradveil.defences import Arm, Defence, defend_batch
 from gradveil.metrics import Floor, align, choose_floor, make_guesses, psnr, ssim
 from gradveil.rng import generator
@@ -34,7 +33,7 @@ def make_floors(
 ) -> dict[str, Floors]:
     """Choose the floors of every arm from `count` training images; those of the original are common to all arms."""
     images = choose_public(data, count, seed)
-    judged = images.take(torch.arange(min(JUDGED, len(images))))
+    judged = images.take(slice(0, JUDGED))
     raw = make_guesses(defended(images, (), 1, seed, "raw"), data.classes, labels_known)
     plain = to_pixels(judged.images)
     original = choose_floor(raw, plain, judged.labels, psnr)
@@ -57,14 +56,8 @@ def make_floors(
     return floors
 
 
-def choose_public(data: DataSet, count: int, seed: int) -> ImageSet:
-    """Choose the training images that stand for what anyone can have."""
-    order = torch.randperm(len(data.train), generator=generator(seed, "floor", "images"))
-    return data.train.take(order[:count])
-
-
 def defended(
-    images: ImageSet, defences: Sequence[Defence], draws: int, seed: int, name: str
+    images: Batch, defences: Sequence[Defence], draws: int, seed: int, name: str
 ) -> Iterator[tuple[Tensor, Tensor]]:
     """Show the images as the arm would feed them to the model, several draws of each."""
     for draw in range(draws):

@@ -1,16 +1,17 @@
-"""Before an attack: is the attacker's model the client's, and does anything random stand in the way?"""
+"""Before an attack: does the attacker's simulation, at the true images, give the update that was released?"""
 
 from dataclasses import dataclass
 
 import torch
 from torch import nn
 
-from gradveil.client import local_update
-from gradveil.types import Batch, Task, Update
+from gradveil.audit.release import Captured
+from gradveil.client import Simulation
+from gradveil.defences import Arm, has_hook
+from gradveil.gradients import batch_dependent
+from gradveil.types import Batch, Place, Task, Update
 
 ALLOWED = 1e-4
-DROPOUT = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout, nn.FeatureAlphaDropout)
-BATCH_NORM = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
 
 
 @dataclass(frozen=True)
@@ -28,28 +29,42 @@ class Preflight:
         return self.difference <= ALLOWED
 
 
-def preflight(task: Task, batch: Batch, update: Update) -> Preflight:
-    """Compute the update of `batch`, as it was fed to the model, anew and compare; for the audit only.
+def preflight(task: Task, transformed: Batch, update: Update) -> Preflight:
+    """Simulate the update of what the model was fed, and compare.
 
     Without a defence at release the two must agree: otherwise an attack fails for a reason that protects nobody.
     """
-    again = local_update(task.model, task.loss, batch, update.local_steps)
-    released, ours = (torch.cat([one.tensors[name].flatten() for name in update.tensors]) for one in (update, again))
-    difference = float((ours - released).norm() / released.norm().clamp(min=1e-30))
-    notices = tuple(inspect_model(task.model))
-    if not difference <= ALLOWED:
-        notices += (
-            f"the attacker's update at the true images differs from the released one by {difference:.2g} of it",
-        )
-    return Preflight(difference, notices)
+    simulation = Simulation(task.model, task.loss, update.local, task.shape, task.participants)
+    ours = simulation(transformed.pixels()[None], transformed.labels[None])
+    pairs = [(ours[name][0].detach().flatten(), tensor.flatten()) for name, tensor in update.tensors.items()]
+    difference = torch.cat([own - released for own, released in pairs]).norm()
+    length = torch.cat([released for _, released in pairs]).norm().clamp(min=1e-30)
+    share = float(difference / length)
+    notices = (*simulation.approximations, *inspect_model(task.model, update))
+    if not share <= ALLOWED:
+        notices += (f"the attacker's update at the true images differs from the released one by {share:.2g} of it",)
+    return Preflight(share, notices)
 
 
-def inspect_model(model: nn.Module) -> list[str]:
-    """Name the layers that make a gradient depend on chance or on the other images of a batch."""
-    notices = []
-    for name, layer in model.named_modules():
-        if isinstance(layer, DROPOUT) and layer.training and layer.p > 0:
-            notices.append(f"dropout '{name}' is active: every gradient is drawn anew")
-        if isinstance(layer, BATCH_NORM) and (layer.training or not layer.track_running_stats):
-            notices.append(f"batch normalisation '{name}' uses the statistics of the batch, as in training")
-    return notices
+def inspect_model(model: nn.Module, update: Update) -> tuple[str, ...]:
+    """Count the layers through which an image depends on the other images of its batch."""
+    model.train(update.local.mode == "train")
+    names = batch_dependent(model)
+    model.eval()
+    if not names:
+        return ()
+    layers = f"{len(names)} layers of batch normalisation use" if len(names) > 1 else "batch normalisation uses"
+    return (f"{layers} the statistics of the batch, as in training",)
+
+
+def find_notices(captured: Captured, arm: Arm, device: Place) -> tuple[str, ...]:
+    """Run the check on one captured round; a defence may make the two differ on purpose.
+
+    An image that is fed several times under a defence that draws anew is not the same picture every time.
+    """
+    update = captured.round.update
+    redrawn = update.local.takes_steps and has_hook(arm.defences, "batch")
+    if has_hook(arm.defences, "compute", "release", "model") or redrawn:
+        return ()
+    task = captured.round.task(None, device)
+    return preflight(task, captured.transformed().to(device), update).notices

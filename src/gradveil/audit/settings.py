@@ -1,14 +1,15 @@
 """What an audit is asked to do."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
-from gradveil.attacks import find_attack
-from gradveil.defences import parse_arm
-from gradveil.errors import SettingsError, UnknownNameError
+from gradveil.errors import SettingsError
+from gradveil.losses import parse_loss
+from gradveil.results import read_settings
 from gradveil.rng import derive
 from gradveil.training import BRIEF, TrainingSettings, parse_phase
+from gradveil.types import ONE_GRADIENT, LocalTraining
 
 Labels = Literal["known", "hidden"]
 DEFAULT_ARMS = ("none", "crop-flip", "policy:3-1-7", "policy:3-1-7+43-18-18")
@@ -18,11 +19,14 @@ DEFAULT_ARMS = ("none", "crop-flip", "policy:3-1-7", "policy:3-1-7+43-18-18")
 class AuditSettings:
     """Everything that decides the figures of an audit.
 
-    `images` images of the test split are attacked, each from the gradient it alone gives. `labels` says whether the
-    attacker is told their labels, `knows_defence` whether it is told the arm's defences (never their draws). `group`
-    images are attacked as one job. The chance floor is made of `floor_images` training images, and an attack that
-    starts from public images gets the first 500 of them. `steps`, if given, replaces every attack's own number.
-    With several `participants` the attacker sees the mean of so many clients' updates only, one attacked image each.
+    `images` images of the test split are attacked: a seeded choice, or those at `places` if any are given. A client has
+    `images_per_client` of them, works on them as `local` says and releases one update; its loss is that of
+    `training`. With several `participants` the attacker sees the mean of so many clients' updates only. `labels` says
+    whether the attacker is told the labels, `knows_defence` whether it is told the arm's defences (never their draws).
+    About `group` images are attacked as one job. The chance floor is made of `floor_images` training images, and the
+    attacker gets the first 500 of them as public ones. `steps`, if given, replaces every attack's own number.
+
+    Data, model, arms and attacks stand here by name; `Audit` looks the names up.
     """
 
     data: str = "fashion-mnist-sample"
@@ -31,6 +35,9 @@ class AuditSettings:
     phases: tuple[str, ...] = ("init", "final")
     attacks: tuple[str, ...] = ("fast",)
     images: int = 8
+    places: tuple[int, ...] = ()
+    images_per_client: int = 1
+    local: LocalTraining = ONE_GRADIENT
     labels: Labels = "known"
     knows_defence: bool = False
     steps: int | None = None
@@ -47,39 +54,46 @@ class AuditSettings:
             if not values or len(set(values)) < len(values):
                 raise SettingsError(f"{name} are {', '.join(values) or 'empty'}: name at least one, each once")
         derive(self.seed)
-        for arm in self.arms:
-            parse_arm(arm)
+        object.__setattr__(self, "local", replace(self.local, loss=parse_loss(self.training.loss)))
         for phase in self.phases:
             parse_phase(phase)
-        for attack in self.attacks:
-            find_attack(attack)
-        for name in ("images", "floor_images", "group", "participants", "threads"):
+        for name in ("images", "images_per_client", "floor_images", "group", "participants", "threads"):
             if getattr(self, name) < 1:
                 raise SettingsError(f"{name.replace('_', ' ')} is {getattr(self, name)}: give 1 or more")
-        if self.images % self.participants:
+        if self.places and (len(set(self.places)) < len(self.places) or len(self.places) != self.images):
+            raise SettingsError(f"{self.images} images at the places {self.places}: name each place once, and all")
+        if self.images % self.images_per_round:
             raise SettingsError(
-                f"{self.images} images for {self.participants} participants: each brings one image to an aggregate, so "
-                "give a multiple of the participants"
+                f"{self.images} images for {self.participants} participants with {self.images_per_client} images each: "
+                f"give a multiple of {self.images_per_round} images"
             )
+        size = self.local.size_of(self.images_per_client)
+        if size > self.images_per_client:
+            raise SettingsError(f"local batches of {size} from {self.images_per_client} images a client: give smaller")
         if self.steps is not None and self.steps < 1:
             raise SettingsError(f"steps is {self.steps}: give 1 or more")
         if self.labels not in ("known", "hidden"):
             raise SettingsError(f"labels are '{self.labels}': choose known or hidden")
 
+    @property
+    def images_per_round(self) -> int:
+        """The number of images behind one released update."""
+        return self.images_per_client * self.participants
+
+    @property
+    def released(self) -> str:
+        """Say in words what the attacker sees of one round."""
+        update = self.local.words(self.images_per_client)
+        return update if self.participants == 1 else f"the mean over {self.participants} clients of {update}"
+
     def to_record(self) -> dict[str, Any]:
-        """Give the settings as they stand in JSON."""
-        return {**asdict(self), "arms": list(self.arms), "phases": list(self.phases), "attacks": list(self.attacks)}
+        """Return the settings as they stand in JSON."""
+        lists = {name: list(getattr(self, name)) for name in ("arms", "phases", "attacks", "places")}
+        return {**asdict(self), **lists, "local": self.local.to_record()}
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> "AuditSettings":
         """Read settings back from JSON; an unknown key is refused."""
-        allowed = {entry.name for entry in fields(cls)}
-        for key in record:
-            if key not in allowed:
-                raise UnknownNameError("audit setting", key, allowed)
-        values: dict[str, Any] = {
-            key: tuple(value) if isinstance(value, list) else value for key, value in record.items()
-        }
-        if "training" in values:
-            values["training"] = TrainingSettings.from_record(values["training"])
-        return cls(**values)
+        return read_settings(
+            cls, record, "audit", training=TrainingSettings.from_record, local=LocalTraining.from_record
+        )

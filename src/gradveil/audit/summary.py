@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from gradveil.audit.rows import DECIMALS, Row
+from gradveil.audit.scoring import DECIMALS, Row
 from gradveil.metrics import Interval, mean_interval
 
 Finding = Literal["leak", "leak on some images", "undecided", "no leak found", "no result"]
@@ -49,7 +49,7 @@ class Summary:
     finding: Finding
 
     def to_record(self) -> dict[str, Any]:
-        """Give the summary as it stands in JSON."""
+        """Return the summary as it stands in JSON."""
         record: dict[str, Any] = rounded(asdict(self))
         return record
 
@@ -95,7 +95,7 @@ class Pooled:
     advantage: Interval
 
     def to_record(self) -> dict[str, Any]:
-        """Give the figures as they stand in JSON."""
+        """Return the figures as they stand in JSON."""
         record: dict[str, Any] = rounded(asdict(self))
         return record
 

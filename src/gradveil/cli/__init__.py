@@ -6,20 +6,16 @@ from typing import Annotated
 import typer
 
 from gradveil import __version__
-from gradveil.cli import attack, audit, data, reproduce, score, search, train, transforms
+from gradveil.cli.commands import LazyGroup, list_commands
 from gradveil.errors import GradveilError
 
 app = typer.Typer(
-    no_args_is_help=True, pretty_exceptions_enable=False, context_settings={"help_option_names": ["-h", "--help"]}
+    cls=LazyGroup,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("attack")(attack.attack_images)
-app.command("audit")(audit.audit)
-app.add_typer(data.app, name="data")
-app.add_typer(reproduce.app, name="reproduce")
-app.command("score")(score.score_policy)
-app.command("search")(search.search_policies)
-app.command("train")(train.train_model)
-app.add_typer(transforms.app, name="transforms")
+list_commands(app)
 
 
 def show_version(wanted: bool) -> None:

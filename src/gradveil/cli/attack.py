@@ -1,36 +1,31 @@
 """`gradveil attack`: attack single images and watch it happen."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
-import torch
 import typer
 from rich.table import Table
 
 from gradveil import data as data_sets
-from gradveil.attacks import STANDARD_VERSION, Analytic, Attack, find_attack, with_steps
-from gradveil.audit.cells import Attacked, AttackJob, build_defended, feed
-from gradveil.audit.floors import make_floors
-from gradveil.audit.rows import Row, Truth, score_cell
+from gradveil.attacks import STANDARD_VERSION
+from gradveil.audit import Audit, AuditReport, AuditSettings, Row
 from gradveil.cli.options import AsJson, Device, Out, Overwrite, Quiet, Seed, make_console, print_json
 from gradveil.cli.policy_files import read_arm
 from gradveil.cli.progress import progress_bar
+from gradveil.client import Weights
 from gradveil.data import DataSet
-from gradveil.defences import Arm, parse_arm
-from gradveil.errors import SettingsError
+from gradveil.defences import Arm, build_defended, parse_arm
+from gradveil.errors import KnowledgeError, SettingsError
 from gradveil.machine import find_device
 from gradveil.models import ModelSpec
 from gradveil.reports.attack_pictures import draw_losses, draw_similarities, draw_strip
 from gradveil.results import claimed_folder, record, to_json, write_file
-from gradveil.training import Checkpoint, load_checkpoint
-from gradveil.training.checkpoint import Weights
-from gradveil.types import Batch, to_pixels
+from gradveil.training import BRIEF, Checkpoint, TrainingSettings, load_checkpoint
 
-PUBLIC_IMAGES = 500
-FLOOR_IMAGES = 2000
 DataName = Annotated[str, typer.Option("--data", help="A name of 'gradveil data list', folder:PATH or npz:PATH.")]
-ModelName = Annotated[str, typer.Option("--model", help="Model, such as lenet-relu, convnet-16 or resnet20-4.")]
+ModelName = Annotated[str, typer.Option("--model", help="A model by name, or your own as package.module:factory.")]
 AttackName = Annotated[str, typer.Option("--attack", help="Attack by name, such as fast, adam-cosine or standard.")]
 Images = Annotated[str, typer.Option("--images", help="Test images: how many of the first, or places, as in 3,14,15.")]
 Phase = Annotated[
@@ -44,29 +39,6 @@ Knows = Annotated[bool, typer.Option("--knows-defence", help="Tell the attacker 
 HideLabels = Annotated[bool, typer.Option("--hide-labels", help="Let the attacker find the labels.")]
 Steps = Annotated[int | None, typer.Option("--steps", help="Steps of the attack, or each member, instead of its own.")]
 Threads = Annotated[int, typer.Option("--threads", help="Threads of torch; one is fastest for small models.")]
-
-
-@dataclass(frozen=True, eq=False)
-class Scene:
-    """What is attacked: data, model and weights, defence, images."""
-
-    data: DataSet
-    spec: ModelSpec
-    weights: Weights
-    phase: str
-    arm: Arm
-    images: tuple[int, ...]
-    seed: int
-
-    def truths(self) -> list[Truth]:
-        """Draw what the model is fed for each image."""
-        found = []
-        for image in self.images:
-            original, label = self.data.test.images[image : image + 1], self.data.test.labels[image : image + 1]
-            others = Batch(self.data.train.images, self.data.train.labels)
-            fed = feed(original, label, self.arm.defences, self.seed, self.arm.name, image, others)
-            found.append(Truth(image, int(label), to_pixels(original), fed.pixels(), int(fed.labels)))
-        return found
 
 
 def attack_images(
@@ -90,58 +62,45 @@ def attack_images(
 ) -> None:
     """Attack single images; pictures over the steps, curves and attack.json go to the folder."""
     console = make_console(quiet, as_json)
-    if threads < 1:
-        raise SettingsError(f"{threads} threads: give 1 or more")
-    torch.set_num_threads(threads)
-    chosen, place = with_given_steps(find_attack(attack), steps), str(find_device(device))
-    arm = parse_arm(read_arm(defence))
-    with claimed_folder(out, "attack", overwrite) as folder:
-        with progress_bar(console) as progress:
-            loaded = data_sets.load(data, None, progress)
-            spec, weights, name = choose_weights(model, phase, checkpoint, loaded, arm, seed)
-            scene = Scene(loaded, spec, weights, name, arm, choose_images(images, len(loaded.test)), seed)
-            job = make_job(scene, chosen, attack, knows_defence, not hide_labels, place)
-            attacked = job.run(lambda done, total: progress(attack, done, total))
-            rows = score(scene, attack, attacked, not hide_labels)
-        settings = {
-            "data": data,
-            "model": spec.name,
-            "attack": attack,
-            "steps": steps,
-            "phase": name,
-            "checkpoint": None if checkpoint is None else checkpoint.name,
-            "arm": arm.name,
-            "knows_defence": knows_defence,
-            "labels": "hidden" if hide_labels else "known",
-            "threads": threads,
-            "seed": seed,
-            "device": place,
-        }
-        figures = {
-            "standard_version": STANDARD_VERSION,
-            "attacker_needs": list(chosen.needs),
-            "rows": [row.to_record() for row in rows],
-        }
-        result = record("attack", settings, figures)
-        write_results(folder, scene, attack, attacked, result)
+    place, arm = str(find_device(device)), parse_arm(read_arm(defence))
+    with claimed_folder(out, "attack", overwrite) as folder, progress_bar(console) as progress:
+        loaded = data_sets.load(data, None, progress)
+        spec, weights, name, training = choose_weights(model, phase, checkpoint, loaded, arm, seed)
+        places = choose_images(images, len(loaded.test))
+        settings = AuditSettings(
+            phases=(name,),
+            attacks=(attack,),
+            images=len(places),
+            places=places,
+            labels="hidden" if hide_labels else "known",
+            knows_defence=knows_defence,
+            steps=steps,
+            training=training,
+            floor_images=min(2000, len(loaded.train)),
+            group=len(places),
+            threads=threads,
+            seed=seed,
+        )
+        report = Audit(settings, data=loaded, model=spec, arms=[arm], weights={name: weights}).run(
+            device=place,
+            progress=lambda stage, share: progress(stage, round(100 * share), 100),
+            keep_history=True,
+        )
+        refuse_if_unusable(report)
+        result = make_record(report, data, checkpoint, place)
+        write_results(folder, report, result)
     if as_json:
         print_json(result)
-    console.print(make_table(rows))
+    console.print(make_table(report.rows))
     for file in ("steps.png", "loss.png", "similarity.png", "attack.json"):
         if (folder / file).exists():
             console.print(f"{folder / file}", highlight=False, soft_wrap=True)
 
 
-def with_given_steps(attack: Attack, steps: int | None) -> Attack:
-    if steps is not None and isinstance(attack, Analytic):
-        raise SettingsError("--steps is for attacks that take steps: this one does not")
-    return with_steps(attack, steps)
-
-
 def choose_weights(
     model: str, phase: str | None, checkpoint: Path | None, data: DataSet, arm: Arm, seed: int
-) -> tuple[ModelSpec, Weights, str]:
-    """Draw the weights, or load them; a checkpoint brings its own model."""
+) -> tuple[ModelSpec, Weights, str, TrainingSettings]:
+    """Draw the weights, or load them; a checkpoint brings its own model and its own loss."""
     if checkpoint is not None:
         if phase is not None:
             raise SettingsError("--phase and --checkpoint both say which weights: give one of them")
@@ -152,18 +111,19 @@ def choose_weights(
                 f"{data.shape} in {data.classes}: choose the data it was trained on"
             )
         check_model(checkpoint, loaded, arm, seed)
-        return loaded.spec, loaded.weights, checkpoint.stem
+        training = replace(BRIEF, loss=str(loaded.loss))
+        return loaded.spec, loaded.weights, str(loaded.made.get("phase", "final")), training
     if phase not in (None, "init"):
         raise SettingsError(
             f"phase '{phase}' needs weights: give --checkpoint with a file of 'gradveil train', or init"
         )
     spec = ModelSpec(model, data.shape, data.classes, data.mean, data.std)
-    return spec, build_defended(spec, arm, seed).state_dict(), "init"
+    return spec, build_defended(spec, arm.defences, seed).state_dict(), "init", BRIEF
 
 
 def check_model(path: Path, loaded: Checkpoint, arm: Arm, seed: int) -> None:
     """Refuse an arm that makes another model than the one that was trained."""
-    wanted = build_defended(loaded.spec, arm, seed).state_dict()
+    wanted = build_defended(loaded.spec, arm.defences, seed).state_dict()
     if {name: tensor.shape for name, tensor in wanted.items()} != {k: v.shape for k, v in loaded.weights.items()}:
         trained = ", ".join(map(str, loaded.defences)) or "none"
         raise SettingsError(
@@ -184,44 +144,54 @@ def choose_images(text: str, count: int) -> tuple[int, ...]:
     return places
 
 
-def make_job(scene: Scene, attack: Attack, name: str, knows: bool, share_labels: bool, device: str) -> AttackJob:
-    train = scene.data.train
-    return AttackJob(
-        scene.spec,
-        scene.weights,
-        tuple(truth.batch() for truth in scene.truths()),
-        scene.images,
-        scene.arm,
-        scene.phase,
-        attack,
-        name,
-        share_labels,
-        scene.seed,
-        device,
-        tuple(map(str, scene.arm.defences)) if knows else (),
-        Batch(train.images[:PUBLIC_IMAGES].to(device), train.labels[:PUBLIC_IMAGES].to(device)),
-    )
+def refuse_if_unusable(report: AuditReport) -> None:
+    """End in one line if the attack cannot be used on these updates."""
+    if all(row.status == "refused" for row in report.rows):
+        raise KnowledgeError(report.rows[0].reason)
 
 
-def score(scene: Scene, attack: str, attacked: list[Attacked], labels_known: bool) -> list[Row]:
-    floors = make_floors(scene.data, [scene.arm], FLOOR_IMAGES, labels_known, scene.seed, lambda _: None)
-    return score_cell(scene.arm.name, scene.phase, attack, scene.truths(), attacked, floors[scene.arm.name])
+def make_record(report: AuditReport, data: str, checkpoint: Path | None, device: str) -> dict[str, Any]:
+    """Make what attack.json holds."""
+    settings = report.settings
+    options = {
+        "data": data,
+        "model": settings.model,
+        "attack": settings.attacks[0],
+        "steps": settings.steps,
+        "phase": settings.phases[0],
+        "checkpoint": None if checkpoint is None else checkpoint.name,
+        "arm": settings.arms[0],
+        "knows_defence": settings.knows_defence,
+        "labels": settings.labels,
+        "loss": str(settings.local.loss),
+        "threads": settings.threads,
+        "seed": settings.seed,
+        "device": device,
+    }
+    figures = {
+        "standard_version": STANDARD_VERSION,
+        "attacker_needs": list(report.needs[settings.attacks[0]]),
+        "notices": list(report.notices),
+        "rows": [row.to_record() for row in report.rows],
+    }
+    return record("attack", options, figures)
 
 
-def write_results(folder: Path, scene: Scene, attack: str, attacked: list[Attacked], result: dict[str, Any]) -> None:
+def write_results(folder: Path, report: AuditReport, result: dict[str, Any]) -> None:
     """Write the pictures and, last, the record that marks the run as complete."""
-    truths = [(truth.original[0], truth.transformed[0]) for truth in scene.truths()]
-    found = [one.reconstruction for one in attacked]
-    title = f"{attack} on {scene.spec.name} ({scene.phase}), {scene.arm.name}"
-    write_file(folder / "steps.png", draw_strip(truths, found))
-    if any(len(one.history) > 1 for one in found):
-        named = {f"image {image}": one for image, one in zip(scene.images, found, strict=True)}
+    settings = report.settings
+    truths = [(one.truth.original[0], one.truth.transformed[0]) for one in report.attacked]
+    results = [one.reconstruction for one in report.attacked]
+    title = f"{settings.attacks[0]} on {settings.model} ({settings.phases[0]}), {settings.arms[0]}"
+    write_file(folder / "steps.png", draw_strip(truths, results))
+    if any(len(one.history) > 1 for one in results):
+        named = {f"image {row.image}": one for row, one in zip(report.rows, results, strict=True)}
         write_file(folder / "loss.png", draw_losses(named, title))
-        write_file(folder / "similarity.png", draw_similarities(found[0], f"{title}, image {scene.images[0]}"))
+        write_file(folder / "similarity.png", draw_similarities(results[0], f"{title}, image {report.rows[0].image}"))
     write_file(folder / "attack.json", to_json(result))
 
 
-def make_table(rows: list[Row]) -> Table:
+def make_table(rows: Sequence[Row]) -> Table:
     table = Table(title="PSNR in dB; (chance floor)", caption="T(x): what the model was fed; x: the original")
     for column in ("image", "T(x)", "x", "aligned x", "SSIM of T(x)", "label found", "seconds"):
         table.add_column(column, justify="right")

@@ -11,17 +11,16 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from gradveil import data as data_sets
-from gradveil.audit import AuditReport, AuditSettings, Summary, headline, run_audit
-from gradveil.audit.settings import DEFAULT_ARMS
+from gradveil.audit import DEFAULT_ARMS, Audit, AuditReport, AuditSettings, Summary, headline
 from gradveil.cli.options import AsJson, Device, Out, Overwrite, Quiet, Seed, make_console, print_json
 from gradveil.cli.policy_files import read_arm
 from gradveil.cli.progress import progress_bar
 from gradveil.defences import expand_arms
 from gradveil.machine import find_device
-from gradveil.reports.audit_page import draw_pictures, format_interval, render_audit_page, render_csv
+from gradveil.reports.audit_page import draw_pictures, render_audit_page, render_csv
 from gradveil.results import claimed_folder, record, to_json, write_file
 from gradveil.training import BRIEF
+from gradveil.types import ONE_GRADIENT, LocalTraining
 
 DEFAULTS = AuditSettings()
 DataName = Annotated[str, typer.Option("--data", help="Data set; see `gradveil data list`.")]
@@ -51,6 +50,25 @@ Epochs = Annotated[int, typer.Option("--epochs", help="Epochs of the training be
 Participants = Annotated[
     int, typer.Option("--participants", help="Attack the mean of so many clients' updates, as secure aggregation does.")
 ]
+ImagesPerClient = Annotated[
+    int, typer.Option("--images-per-client", help="Images that a client has; they go into one update.")
+]
+LocalSteps = Annotated[
+    int | None, typer.Option("--local-steps", help="Steps that a client takes before it releases its weight change.")
+]
+LocalEpochs = Annotated[
+    int | None, typer.Option("--local-epochs", help="Passes over its images that a client makes, instead of steps.")
+]
+LocalBatchSize = Annotated[
+    int | None, typer.Option("--local-batch-size", help="Images of a local step; all that the client has unless given.")
+]
+LocalRate = Annotated[float, typer.Option("--local-learning-rate", help="Learning rate of local steps.")]
+LocalMomentum = Annotated[float, typer.Option("--local-momentum", help="Momentum of local steps with sgd.")]
+LocalOptimiser = Annotated[str, typer.Option("--local-optimiser", help="sgd, adam or muon (the fast recipe's).")]
+Shuffle = Annotated[bool, typer.Option("--local-shuffle", help="Take the images in a new random order at every pass.")]
+ModeName = Annotated[
+    str, typer.Option("--mode", help="Batch normalisation and dropout as in eval (a diagnostic) or as in train.")
+]
 Workers = Annotated[int, typer.Option("--workers", help="Processes to use; the figures do not depend on it.")]
 
 
@@ -67,6 +85,15 @@ def audit(
     steps: Steps = None,
     epochs: Epochs = BRIEF.epochs,
     participants: Participants = 1,
+    images_per_client: ImagesPerClient = 1,
+    local_steps: LocalSteps = None,
+    local_epochs: LocalEpochs = None,
+    local_batch_size: LocalBatchSize = None,
+    local_learning_rate: LocalRate = ONE_GRADIENT.learning_rate,
+    local_momentum: LocalMomentum = ONE_GRADIENT.momentum,
+    local_optimiser: LocalOptimiser = ONE_GRADIENT.optimiser,
+    local_shuffle: Shuffle = False,
+    mode: ModeName = ONE_GRADIENT.mode,
     workers: Workers = min(os.cpu_count() or 1, 8),
     out: Out = Path("runs/audit"),
     overwrite: Overwrite = False,
@@ -75,7 +102,17 @@ def audit(
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Attack the gradients that clients release, image by image, beside the chance level."""
+    """Attack the updates that clients release, image by image, beside the chance level."""
+    local = LocalTraining(
+        local_steps,
+        local_epochs,
+        local_batch_size,
+        local_optimiser,  # type: ignore[arg-type]  # a wrong name is refused there
+        local_learning_rate,
+        local_momentum,
+        shuffle=local_shuffle,
+        mode=mode,  # type: ignore[arg-type]
+    )
     settings = AuditSettings(
         data=data,
         model=model,
@@ -89,21 +126,21 @@ def audit(
         steps=steps,
         training=replace(BRIEF, epochs=epochs),
         participants=participants,
+        images_per_client=images_per_client,
+        local=local,
         seed=seed,
     )
     console = make_console(quiet, as_json)
     place = str(find_device(device))
     with claimed_folder(out, "audit", overwrite) as folder:
-        images_and_labels = data_sets.load(data)
+        prepared = Audit(settings)
         with progress_bar(console) as show:
-            report = run_audit(
-                settings,
-                images_and_labels,
+            report = prepared.run(
                 workers=workers,
                 device=place,
                 progress=lambda stage, share: show(stage, round(100 * share), 100),
             )
-        result = record("audit", settings.to_record(), report.to_figures())
+        result = record("audit", report.settings.to_record(), report.to_figures())
         write_results(folder, report, result)
     if as_json:
         print_json(result)
@@ -126,7 +163,7 @@ def write_results(folder: Path, report: AuditReport, result: dict[str, Any]) -> 
 def print_report(console: Console, report: AuditReport, folder: Path) -> None:
     console.print(make_table(report.summaries))
     for pooled in report.pooled:
-        mean = format_interval(pooled.advantage, signed=True)
+        mean = pooled.advantage.text(signed=True)
         console.print(f"{pooled.phase}, {pooled.attack}: advantage {mean} dB over {pooled.policies} random policies")
     for arm, notes in report.arms.items():
         for line in notes.lines():
@@ -152,7 +189,7 @@ def make_table(summaries: Sequence[Summary]) -> Table:
     for summary in summaries:
         table.add_row(
             f"{summary.phase}\n{summary.arm}\n{summary.attack}",
-            *(describe(summary, target) for target in ("transformed", "original", "aligned")),
+            *(write_figures(summary, target) for target in ("transformed", "original", "aligned")),
             "–" if summary.worst is None else f"#{summary.worst}\n{summary.worst_advantage:+.1f}",
             str(summary.images - summary.failed) + (f"\n{summary.failed} failed" if summary.failed else ""),
             summary.finding,
@@ -161,9 +198,9 @@ def make_table(summaries: Sequence[Summary]) -> Table:
     return table
 
 
-def describe(summary: Summary, target: str) -> str:
+def write_figures(summary: Summary, target: str) -> str:
     """Write PSNR, floor and advantage, a line each."""
     if not summary.figures:
         return "–"
     score, floor, advantage = (summary.figures[f"{name}_{target}"] for name in ("psnr", "floor", "advantage"))
-    return f"{format_interval(score)}\n/ {floor.mean:.1f}\n{format_interval(advantage, signed=True)}"
+    return f"{score.text()}\n/ {floor.mean:.1f}\n{advantage.text(signed=True)}"

@@ -20,10 +20,11 @@ from gradveil.experiments.attack_cells import BEST, COLOUR, GREY, PARTS, Cell
 from gradveil.experiments.attack_comparisons import render_comparisons, render_models
 from gradveil.experiments.attack_sheets import draw_sheets, render_pictures
 from gradveil.experiments.attack_tables import make_lines, make_paths, render_markdown
-from gradveil.experiments.attacks import Study
+from gradveil.experiments.attacks import AttackStudy
 from gradveil.experiments.defences import PARTS as DEFENCE_PARTS
-from gradveil.experiments.defences import DefenceStudy, Trial
+from gradveil.experiments.defences import DefenceStudy, DefenceTrial
 from gradveil.experiments.score_study import MODELS, POLICIES, ScoreStudy, study_policies
+from gradveil.experiments.versions import KEY, name_version, newest
 from gradveil.reports.attack_pictures import draw_paths
 from gradveil.reports.pareto import draw_pareto
 from gradveil.results import record, to_json, write_file
@@ -66,7 +67,7 @@ def attacks(
     with progress_bar(console) as progress:
         names = {GREY: "fashion-mnist-sample", **({COLOUR: colour} if colour else {})}
         loaded = {} if table else {key: data_sets.load(name, None, progress) for key, name in names.items()}
-        study = Study(out, loaded, seed, epochs)
+        study = AttackStudy(out, loaded, seed, epochs)
         if not table:
             for cells in chosen.values():
                 study.run([cell for cell in cells if model is None or cell.model in model], progress)
@@ -86,10 +87,10 @@ def check_names(kind: str, names: Sequence[str] | None, allowed: Iterable[str]) 
 
 
 def write_attacks(
-    out: Path, study: Study, parts: Mapping[str, Sequence[Cell]], settings: Mapping[str, Any]
+    out: Path, study: AttackStudy, parts: Mapping[str, Sequence[Cell]], settings: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Write the pictures of what was run, the tables, and the record of all cells."""
-    entries = study.journal.read()
+    entries = newest(study.journal.read())
     for (kind, name, phase, _), paths in make_paths(parts.get("speed", []), entries).items():
         title = f"{kind}, {name}, {phase}: {', '.join(paths)}"
         write_file(out / f"time-{kind}_{name}_{phase}.png", draw_paths(paths, title))
@@ -97,7 +98,12 @@ def write_attacks(
         for file, sheet in draw_sheets(out, cells):
             write_file(out / f"{part}-{file}", sheet)
     lines = {part: make_lines(cells, entries) for part, cells in parts.items()}
-    text = [render_markdown(lines), render_comparisons(lines, BEST), render_models(entries), render_pictures(out)]
+    text = [
+        render_markdown(lines, name_version(entries)),
+        render_comparisons(lines, BEST),
+        render_models(entries),
+        render_pictures(out),
+    ]
     write_file(out / "attacks.md", "\n".join(text))
     written = record("reproduce attacks", settings, {"cells": entries})
     write_file(out / "attacks.json", to_json(written))
@@ -148,16 +154,18 @@ def defences(
     console.print(f"{out / 'defences.md'}", highlight=False, soft_wrap=True)
 
 
-def write_defences(out: Path, study: DefenceStudy, parts: Mapping[str, Sequence[Trial]]) -> dict[str, Any]:
+def write_defences(out: Path, study: DefenceStudy, parts: Mapping[str, Sequence[DefenceTrial]]) -> dict[str, Any]:
     """Write the table, a picture for each part that has results, and the record of all trials."""
-    entries = [entry for entry in study.entries() if entry["trial"]["part"] in parts]
+    version = study.newest_version()
+    entries = [entry for entry in study.entries_of(version) if entry["trial"]["part"] in parts]
+    described = {**study.describe(), KEY: version}
     lines = {part: defence_tables.make_lines(trials, entries) for part, trials in parts.items()}
-    write_file(out / "defences.md", defence_tables.render_markdown(parts, lines, study.describe()))
+    write_file(out / "defences.md", defence_tables.render_markdown(parts, lines, described))
     for part, found in lines.items():
         panels = defence_tables.make_panels(found)
         if any(panels.values()):
             write_file(out / f"{part}.png", draw_pareto(panels, f"{part}: accuracy against leak, {study.attack}"))
-    written = record("reproduce defences", {"parts": list(parts), **study.describe()}, {"trials": entries})
+    written = record("reproduce defences", {"parts": list(parts), **described}, {"trials": entries})
     write_file(out / "defences.json", to_json(written))
     return written
 

@@ -1,6 +1,5 @@
 """`gradveil train`: train a model as a participant would, and keep its weights at named phases."""
 
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
@@ -21,7 +20,7 @@ from gradveil.cli.options import AsJson, Device, Out, Overwrite, Quiet, Seed, ma
 from gradveil.cli.policy_files import read_arm, read_policy
 from gradveil.cli.progress import progress_bar
 from gradveil.data import DataSet
-from gradveil.defences import CropFlip, Defence, Guarantee, PolicyDefence, defend_model, list_edits, parse_defences
+from gradveil.defences import CropFlip, Defence, Guarantee, PolicyDefence, build_defended, list_edits, parse_defences
 from gradveil.errors import OutputError
 from gradveil.machine import find_device
 from gradveil.models import ModelSpec
@@ -160,11 +159,7 @@ def choose_defences(base: bool, policy: str, others: Sequence[str]) -> list[Defe
 def build_model(name: str, data: DataSet, seed: int, defences: Sequence[Defence]) -> tuple[ModelSpec, torch.nn.Module]:
     """Build the model and let the defences change it before it is trained."""
     spec = ModelSpec(name, data.shape, data.classes, data.mean, data.std)
-    if ":" in name:
-        # As `python -m` does: one's own factory usually lies in the folder one works in.
-        sys.path.insert(0, str(Path.cwd()))
-    plain = spec.build(generator(seed, "model"))
-    return spec, defend_model(defences, plain, generator(seed, "model", "defences"))
+    return spec, build_defended(spec, defences, seed)
 
 
 @contextmanager
@@ -213,6 +208,7 @@ def summary(written: dict[str, Any], folder: Path) -> Table:
     table.add_row("model", f"{settings['model']} ({written['parameters']:,} parameters)")
     table.add_row("images", f"{settings['data']}; {name_defences(settings)}")
     table.add_row("training", f"{settings['recipe']} recipe, {settings['epochs']} epochs, {written['seconds']:.0f} s")
+    table.add_row("loss", settings["loss"])
     for edit in written["model_edits"]:
         table.add_row("model changed", edit)
     if written["guarantee"] is not None:

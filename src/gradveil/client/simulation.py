@@ -33,17 +33,39 @@ NO_DROPOUT = "the client's dropout draws are unknown: dropout is left out"
 
 
 class Simulation:
-    """Compute what clients who work as `local` says would release; the model given is left as it is."""
+    """Compute what clients who work as `local` says would release; the model given is left as it is.
 
-    def __init__(self, model: nn.Module, loss: Loss, local: LocalTraining, shape: tuple[int, int, int]) -> None:
+    With several `participants` an update is the mean of theirs, and the images are theirs one after the other.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        loss: Loss,
+        local: LocalTraining,
+        shape: tuple[int, int, int],
+        participants: int = 1,
+    ) -> None:
         self.loss, self.local = loss, local
+        # In evaluation mode the mean of gradients is the gradient of all images together.
+        self.apart = participants if local.takes_steps or local.mode == "train" else 1
         self.approximations = find_approximations(model, local)
         self.model = prepare(model, local)
-        self.layout = lay_out(self.model, shape)
+        # After a local step every run has weights of its own. Under `vmap`, torch 2.13 then gives wrong gradients of
+        # channels-last kernels for batches of one image.
+        self.layout = lay_out(self.model, shape, channels_last=not local.takes_steps)
         self.parameters = {name: tensor for name, tensor in self.model.named_parameters() if tensor.requires_grad}
 
     def __call__(self, images: Tensor, labels: Tensor) -> Tensors:
-        """Return the update of each of T clients, T×B×C×H×W and T×B (or T×B×classes): every tensor gets a leading T."""
+        """Return the update of each of T runs, T×B×C×H×W and T×B (or T×B×classes): every tensor gets a leading T."""
+        if self.apart == 1:
+            return self.updates(images, labels)
+        images, labels = (part.unflatten(1, (self.apart, -1)).flatten(0, 1) for part in (images, labels))
+        updates = self.updates(images, labels)
+        return {name: tensor.unflatten(0, (-1, self.apart)).mean(1) for name, tensor in updates.items()}
+
+    def updates(self, images: Tensor, labels: Tensor) -> Tensors:
+        """Return the update of each single client."""
         if not self.local.takes_steps and len(images) > ALONE:
             return gradients_apart(self.model, self.loss, images, labels)
         if not self.local.takes_steps:

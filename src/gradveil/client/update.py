@@ -18,19 +18,30 @@ Weights = Mapping[str, Tensor]
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """One step of a client: the batch as the model was fed it, at `places` among its images, and how that went."""
+    """One step of a client: the batch as the model was fed it, at `places` among its images, and the model's answer."""
 
     fed: Batch
     places: Tensor
-    loss: float
-    correct: int
+    logits: Tensor
+    mean_loss: Tensor
+
+    @property
+    def loss(self) -> float:
+        """The mean loss; 0 of no images."""
+        return float(self.mean_loss) if len(self.fed) else 0.0
+
+    @property
+    def correct(self) -> int:
+        """The number of images that the model named correctly."""
+        return int((self.logits.argmax(1) == self.fed.labels.to(self.logits.device)).sum()) if len(self.fed) else 0
 
 
 class Client:
     """A participant: a model to work with, and the way it works.
 
     It works in `model` itself, which is left with the last weights that it had. `others` are images of the client that
-    are not part of the round; a defence that mixes images takes from them what the round lacks.
+    are not part of the round; a defence that mixes images takes from them what a small batch lacks. Without them it
+    mixes within the batch.
     """
 
     def __init__(
@@ -58,23 +69,18 @@ class Client:
         The defences' batch and compute hooks act at every step, their release hooks on the update. `watch` sees every
         step; it is for whoever may know the truth.
         """
-        self.check(batch, defences)
+        self.check(batch)
         self.load(weights)
         work = self.take_steps if self.local.takes_steps else self.take_gradient
         tensors, labels, releasing = work(batch, defences, generator, watch or ignore)
         update = Update(tensors, max(1, len(batch)), self.local, labels if share_labels else None, self.buffers())
         return defend_release(defences, update, releasing)
 
-    def check(self, batch: Batch, defences: Sequence[Defence]) -> None:
-        """Refuse a round that cannot be worked through."""
+    def check(self, batch: Batch) -> None:
+        """Refuse local batches that the images do not fill."""
         size = self.local.size_of(len(batch))
         if self.local.takes_steps and size > len(batch):
             raise SettingsError(f"local batches of {size} from {len(batch)} images: at most {len(batch)}")
-        missing = self.count_companions(batch, defences) - (0 if self.others is None else len(self.others))
-        if missing > 0:
-            raise SettingsError(
-                f"{', '.join(map(str, defences))} mixes images with {missing} others more than the client has"
-            )
 
     def load(self, weights: Weights) -> None:
         """Put weights and buffers into the model; those that are its own already cost nothing."""
@@ -85,7 +91,7 @@ class Client:
                 "round: send the state dict of this model"
             )
         for name, tensor in own.items():
-            if weights[name].data_ptr() != tensor.data_ptr() or tensor.is_meta:
+            if weights[name].data_ptr() != tensor.data_ptr():
                 tensor.copy_(weights[name])
 
     def take_gradient(
@@ -134,18 +140,12 @@ class Client:
 
     def feed(self, batch: Batch, defences: Sequence[Defence], generator: torch.Generator) -> Batch:
         """Let the defences change images; a batch too small to be mixed within itself is mixed with other images."""
-        companions = self.count_companions(batch, defences)
-        if companions == 0 or self.others is None:
+        companions = max((defence.companions for defence in defences), default=0)
+        if self.others is None or len(batch) > companions:
             return defend_batch(defences, batch, generator)
         chosen = self.others.take(torch.randperm(len(self.others), generator=generator)[:companions])
         whole = Batch(torch.cat([batch.images, chosen.images]), torch.cat([batch.labels, chosen.labels]))
         return defend_batch(defences, whole, generator).take(slice(0, len(batch)))
-
-    def count_companions(self, batch: Batch, defences: Sequence[Defence]) -> int:
-        """Count the other images that mixing needs beside those of the batch."""
-        needed = max((defence.companions for defence in defences), default=0)
-        size = self.local.size_of(len(batch)) if self.local.takes_steps else len(batch)
-        return needed if needed and size <= needed else 0
 
     def gradient(
         self, fed: Batch, places: Tensor, defences: Sequence[Defence], generator: torch.Generator
@@ -165,10 +165,7 @@ class Client:
                 tensors = self.divide_by_expected(tensors, len(fed), defences)
             else:
                 tensors = self.differentiate(loss)
-        correct = (logits.detach().argmax(1) == there.labels).sum() if len(fed) else torch.zeros(())
-        if self.device.type == "meta":
-            return tensors, Step(fed, places, 0.0, 0)
-        return tensors, Step(fed, places, float(loss.detach()) if len(fed) else 0.0, int(correct))
+        return tensors, Step(fed, places, logits.detach(), loss.detach())
 
     def differentiate(self, loss: Tensor) -> Tensors:
         names, parameters = zip(*((n, p) for n, p in self.model.named_parameters() if p.requires_grad), strict=True)

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from gradveil.data import cifar10, cifar100, fashion_mnist, fashion_mnist_sample, folder, npz, tiny_imagenet
 from gradveil.data.base import DataSet, ImageSet, Progress, channel_statistics, silent
+from gradveil.data.choice import choose_private, choose_public
 from gradveil.data.download import fetch
 from gradveil.data.places import data_root
 from gradveil.data.source import NamedSource, PathSource
@@ -56,4 +57,16 @@ def get(name: str, root: Path | None = None, progress: Progress = silent, mirror
     return place
 
 
-__all__ = ["DATASETS", "FORMS", "DataSet", "ImageSet", "Progress", "channel_statistics", "find_source", "get", "load"]
+__all__ = [
+    "DATASETS",
+    "FORMS",
+    "DataSet",
+    "ImageSet",
+    "Progress",
+    "channel_statistics",
+    "choose_private",
+    "choose_public",
+    "find_source",
+    "get",
+    "load",
+]

@@ -2,9 +2,11 @@
 
 from gradveil.defences.arms import DEFENCES, Arm, expand_arms, parse_arm, parse_defence, parse_defences
 from gradveil.defences.base import (
+    HOOKS,
     NOTHING_YET,
     Defence,
     Hook,
+    build_defended,
     compute_defended,
     defend_batch,
     defend_model,
@@ -31,6 +33,7 @@ __all__ = [
     "CHANCE",
     "DEFENCES",
     "DPSGD",
+    "HOOKS",
     "NOTHING_YET",
     "SOFTNESS",
     "TINY",
@@ -54,6 +57,7 @@ __all__ = [
     "Sizes",
     "Soteria",
     "TopK",
+    "build_defended",
     "compute_defended",
     "defend_batch",
     "defend_model",

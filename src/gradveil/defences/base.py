@@ -11,6 +11,8 @@ from torch import nn
 from gradveil.defences.knowledge import KnownRelease, Released
 from gradveil.gradients import Tensors, gradient
 from gradveil.losses import Loss
+from gradveil.models import ModelSpec
+from gradveil.rng import generator as named_generator
 from gradveil.rng import global_state_from
 from gradveil.transforms import PolicySet
 from gradveil.types import Batch, Update
@@ -81,6 +83,12 @@ class Defence(ABC):
     def deviation(self, images: int) -> float:  # noqa: ARG002
         """Return the standard deviation of the noise it adds to every entry of an update of so many images."""
         return 0.0
+
+
+def build_defended(spec: ModelSpec, defences: Sequence[Defence], seed: int) -> nn.Module:
+    """Build a model as the defences have it, with its first weights."""
+    plain = spec.build(named_generator(seed, "model"))
+    return defend_model(defences, plain, named_generator(seed, "model", "defences"))
 
 
 def has_hook(defences: Sequence[Defence], *hooks: Hook) -> bool:

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from gradveil.experiments.attack_tables import Line, write
+from gradveil.experiments.attack_tables import Line, write_figure
 from gradveil.metrics import Interval, mean_interval
 
 Place = tuple[str, ...]
@@ -37,7 +37,7 @@ def gains(lines: Sequence[Line], comparison: Comparison) -> Iterator[list[str]]:
                 found = paired(ours.scores(figure), theirs.scores(figure))
                 if found is not None:
                     share = ours.seconds / theirs.seconds
-                    yield [*place, name, write(found, signed=True), str(found.count), f"{share:.2f}"]
+                    yield [*place, name, write_figure(found, signed=True), str(found.count), f"{share:.2f}"]
 
 
 def paired(ours: Mapping[int, float], theirs: Mapping[int, float]) -> Interval | None:
@@ -56,7 +56,7 @@ def winners(lines: Sequence[Line], best: Sequence[str]) -> Iterator[list[str]]:
 
 def describe(ranking: Sequence[tuple[str, Interval]]) -> tuple[list[tuple[str, str]], str]:
     """Write the first two attacks of a ranking with their advantages, and over how many images it was made."""
-    texts = [(f"`{name}`", write(figure, signed=True)) for name, figure in ranking[:2]]
+    texts = [(f"`{name}`", write_figure(figure, signed=True)) for name, figure in ranking[:2]]
     return [*texts, ("–", "–"), ("–", "–")], str(ranking[0][1].count) if ranking else "0"
 
 

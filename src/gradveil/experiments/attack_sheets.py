@@ -8,23 +8,22 @@ import torch
 from safetensors.torch import load, save
 from torch import Tensor
 
-from gradveil.audit.rows import Truth
+from gradveil.audit import Attacked
 from gradveil.experiments.attack_cells import Cell
 from gradveil.reports.pictures import draw_grid, to_png
 from gradveil.results import write_file
-from gradveil.types import Reconstruction
 
 SHOWN = 4
 Row = tuple[str, list[Tensor | None]]
 
 
-def keep_pictures(folder: Path, cell: Cell, truths: Sequence[Truth], found: Sequence[Reconstruction]) -> None:
+def keep_pictures(folder: Path, cell: Cell, attacked: Sequence[Attacked]) -> None:
     """Write down what was fed and what was rebuilt of a cell's images; a failed attack has rebuilt nothing."""
     pictures = {
-        "original": torch.cat([truth.original for truth in truths]),
-        "fed": torch.cat([truth.transformed for truth in truths]),
-        "rebuilt": torch.cat([one.images for one in found]).nan_to_num(0),
-        "ok": torch.tensor([one.status == "ok" for one in found]),
+        "original": torch.cat([one.truth.original for one in attacked]),
+        "fed": torch.cat([one.truth.transformed for one in attacked]),
+        "rebuilt": torch.cat([one.reconstruction.images for one in attacked]).nan_to_num(0),
+        "ok": torch.tensor([one.reconstruction.status == "ok" for one in attacked]),
     }
     place = kept_at(folder, cell)
     place.parent.mkdir(exist_ok=True)

@@ -64,22 +64,19 @@ class Line:
         worst = max(row["advantage_transformed"] for row in self.rows if row["status"] == "ok")
         return [
             *head,
-            write(self.figure("psnr_transformed")),
-            write(self.figure("advantage_transformed"), signed=True),
-            write(self.figure("psnr_original")),
-            write(self.figure("advantage_original"), signed=True),
+            write_figure(self.figure("psnr_transformed")),
+            write_figure(self.figure("advantage_transformed"), signed=True),
+            write_figure(self.figure("psnr_original")),
+            write_figure(self.figure("advantage_original"), signed=True),
             f"{worst:+.1f}",
-            write(self.figure("ssim_transformed"), digits=2),
+            write_figure(self.figure("ssim_transformed"), digits=2),
             f"{self.seconds:.1f}",
         ]
 
 
-def write(figure: Interval | None, signed: bool = False, digits: int = 1) -> str:
-    """Write a mean with half its 95% interval; one value alone has none."""
-    if figure is None:
-        return "–"
-    mean = f"{figure.mean:+.{digits}f}" if signed else f"{figure.mean:.{digits}f}"
-    return mean if figure.high is None else f"{mean} ± {figure.high - figure.mean:.{digits}f}"
+def write_figure(figure: Interval | None, signed: bool = False, digits: int = 1) -> str:
+    """Write a mean with half its 95% interval, or a dash."""
+    return "–" if figure is None else figure.text(digits, signed)
 
 
 def make_lines(cells: Sequence[Cell], entries: Sequence[Mapping[str, Any]]) -> list[Line]:
@@ -128,9 +125,10 @@ def interpolate(way: Way, shares: Sequence[float]) -> list[float]:
     return [float(score) for score in np.interp(shares, known, scores)]
 
 
-def render_markdown(parts: Mapping[str, Sequence[Line]]) -> str:
-    """Write one table for each part."""
-    text = ["# The strength of the attacks", "", "Means ± half the 95% interval over images; T(x) is what was fed.", ""]
+def render_markdown(parts: Mapping[str, Sequence[Line]], version: str = "") -> str:
+    """Write one table for each part; `version` says by which version of the audit they were measured."""
+    reading = f"Means ± half the 95% interval over images; T(x) is what was fed. {version}".strip()
+    text = ["# The strength of the attacks", "", reading, ""]
     for part, lines in parts.items():
         text += [f"## {part}", "", "| " + " | ".join(COLUMNS) + " |", "|" + "---|" * len(COLUMNS)]
         text += ["| " + " | ".join(line.texts()) + " |" for line in lines]

@@ -7,10 +7,9 @@ from operator import attrgetter
 from statistics import median
 from typing import Any
 
-from gradveil.audit import Row
-from gradveil.audit.summary import Summary, summarise_cell
-from gradveil.experiments.attack_tables import write
-from gradveil.experiments.defences import Trial
+from gradveil.audit import VERSIONS, Row, Summary, summarise_cell
+from gradveil.experiments.attack_tables import write_figure
+from gradveil.experiments.defences import DefenceTrial
 from gradveil.metrics import Interval, mean_interval
 from gradveil.reports.pareto import Point
 
@@ -59,7 +58,7 @@ class Line:
         figures = []
         for phase in PHASES:
             worst = self.worst[phase]
-            figures += [write(figure, signed=True) for figure in (self.fed[phase], self.original[phase])]
+            figures += [write_figure(figure, signed=True) for figure in (self.fed[phase], self.original[phase])]
             figures.append("–" if worst is None else f"{worst:+.1f}")
         return [
             f"`{self.arm}`",
@@ -92,7 +91,7 @@ def percent(figure: Interval) -> str:
     return f"{100 * figure.mean:.1f}" + ("" if figure.std is None else f" ± {100 * figure.std:.1f}")
 
 
-def make_lines(trials: Sequence[Trial], entries: Sequence[Mapping[str, Any]]) -> list[Line | Missing]:
+def make_lines(trials: Sequence[DefenceTrial], entries: Sequence[Mapping[str, Any]]) -> list[Line | Missing]:
     """Gather what was run under the arms that were asked for, in their order."""
     asked = Counter(name_of(trial.arm) for trial in trials)
     wanted = [trial.to_record() for trial in trials]
@@ -173,7 +172,7 @@ def make_points(figures: Sequence[tuple[Line, Interval | None]]) -> list[Point]:
 
 
 def render_markdown(
-    parts: Mapping[str, Sequence[Trial]], lines: Mapping[str, Sequence[Line | Missing]], study: Mapping[str, Any]
+    parts: Mapping[str, Sequence[DefenceTrial]], lines: Mapping[str, Sequence[Line | Missing]], study: Mapping[str, Any]
 ) -> str:
     """Write one table for each part."""
     text = [
@@ -184,7 +183,8 @@ def render_markdown(
         "was fed and for the original with flip, shift and lighting given away; mean ± half the 95% interval over "
         "images (over policies for random-policy). Worst: the larger of the two for the image that lost most. "
         "Accuracy: mean ± standard deviation over trials. Training time: in times that of crop-flip, medians over "
-        "trials. Bound: what any attacker can reach from the one release where chance is 1%.",
+        "trials. Bound: what any attacker can reach from the one release where chance is 1%. "
+        f"Measured by version {study['audit_version']} of the audit: {VERSIONS[study['audit_version']]}.",
         "",
     ]
     for part, found in lines.items():
@@ -196,7 +196,7 @@ def render_markdown(
     return "\n".join(text)
 
 
-def describe_part(trials: Sequence[Trial], steps: int | None) -> str:
+def describe_part(trials: Sequence[DefenceTrial], steps: int | None) -> str:
     """Say what was trained and attacked, and with how many steps; `steps` overrules those of the trials."""
     models = ", ".join(dict.fromkeys(f"`{trial.model}` on {trial.fraction:.0%} of the images" for trial in trials))
     own = {trial.steps if steps is None else steps for trial in trials}

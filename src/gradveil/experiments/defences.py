@@ -1,14 +1,15 @@
 """What every defence costs and saves: which trials are run, and how one is run."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from gradveil.attacks import STANDARD_VERSION
-from gradveil.audit import AuditSettings, run_audit
+from gradveil.audit import AUDIT_VERSION, VERSIONS, AuditSettings, run_audit
 from gradveil.data import DataSet
 from gradveil.errors import DivergenceError
+from gradveil.experiments.versions import KEY, version_of
 from gradveil.journal import Journal
 from gradveil.training import FAST, TrainingSettings
 from gradveil.workers import Report, Shared, Workers
@@ -37,7 +38,7 @@ COLOUR_STEPS = 200
 
 
 @dataclass(frozen=True)
-class Trial:
+class DefenceTrial:
     """One arm, trained and attacked with one seed; `steps` are those of each member of the attack, if not its own."""
 
     part: str
@@ -61,24 +62,24 @@ def arms(strengths: Sequence[int]) -> Iterator[str]:
         yield from (f"{name}:{levels[place]}" for place in strengths)
 
 
-def bundled() -> Iterator[Trial]:
+def bundled() -> Iterator[DefenceTrial]:
     """Three strengths and three seeds with four images each; the random policies with one seed and two images each."""
     for seed in range(SEEDS):
         for arm in arms((0, 1, 2)):
-            yield Trial("bundled", GREY, "lenet-relu", arm, seed, 4)
+            yield DefenceTrial("bundled", GREY, "lenet-relu", arm, seed, 4)
     for number in range(RANDOM_POLICIES):
-        yield Trial("bundled", GREY, "lenet-relu", f"random-policy:{number}", 0, 2)
+        yield DefenceTrial("bundled", GREY, "lenet-relu", f"random-policy:{number}", 0, 2)
 
 
-def colour() -> Iterator[Trial]:
+def colour() -> Iterator[DefenceTrial]:
     """One strength, one seed, a tenth of the training images, and an attack that a processor can bear."""
     for arm in arms((1,)):
-        yield Trial("colour", COLOUR, "resnet20-1", arm, 0, 12, 0.1, COLOUR_STEPS)
+        yield DefenceTrial("colour", COLOUR, "resnet20-1", arm, 0, 12, 0.1, COLOUR_STEPS)
     for number in range(RANDOM_POLICIES):
-        yield Trial("colour", COLOUR, "resnet20-1", f"random-policy:{number}", 0, 2, 0.1, COLOUR_STEPS)
+        yield DefenceTrial("colour", COLOUR, "resnet20-1", f"random-policy:{number}", 0, 2, 0.1, COLOUR_STEPS)
 
 
-PARTS: dict[str, Callable[[], Iterator[Trial]]] = {"bundled": bundled, "colour": colour}
+PARTS: dict[str, Callable[[], Iterator[DefenceTrial]]] = {"bundled": bundled, "colour": colour}
 
 
 @dataclass(eq=False)
@@ -99,7 +100,7 @@ class DefenceStudy:
     def __post_init__(self) -> None:
         self.journal = Journal(self.folder / "journal.jsonl")
 
-    def run(self, trials: Sequence[Trial], progress: Progress) -> None:
+    def run(self, trials: Sequence[DefenceTrial], progress: Progress) -> None:
         """Run the trials that the journal does not have and whose data are at hand, several at a time."""
         done = [entry["trial"] for entry in self.entries()]
         with Workers(self.workers) as crew:
@@ -130,7 +131,16 @@ class DefenceStudy:
 
     def entries(self) -> list[dict[str, Any]]:
         """Read the trials that were run as this study would run them."""
-        return [entry for entry in self.journal.read() if entry["study"] == self.describe()]
+        return self.entries_of(AUDIT_VERSION)
+
+    def entries_of(self, version: int) -> list[dict[str, Any]]:
+        """Read the trials that were run with these settings by a version of the audit."""
+        wanted = {**self.describe(), KEY: version}
+        return [entry for entry in self.journal.read() if described(entry) == wanted]
+
+    def newest_version(self) -> int:
+        """Find the newest version of the audit that the journal has trials of."""
+        return max((version for version in VERSIONS if self.entries_of(version)), default=AUDIT_VERSION)
 
     def describe(self) -> dict[str, Any]:
         return {
@@ -138,13 +148,14 @@ class DefenceStudy:
             "standard_version": STANDARD_VERSION,
             "steps": self.steps,
             "training": self.training.to_record(),
+            KEY: AUDIT_VERSION,
         }
 
-    def models_of(self, trial: Trial) -> Path:
+    def models_of(self, trial: DefenceTrial) -> Path:
         """Say where the models of a trial's seed are kept."""
         return self.folder / "models" / f"{trial.data}_{trial.model}_{self.training.epochs}-epochs_seed-{trial.seed}"
 
-    def settings_of(self, trial: Trial) -> AuditSettings:
+    def settings_of(self, trial: DefenceTrial) -> AuditSettings:
         """Say how one arm is trained and attacked; the attacker is told the defence, though never what was drawn."""
         return AuditSettings(
             data=self.data[trial.data].name,
@@ -161,11 +172,18 @@ class DefenceStudy:
         )
 
 
+def described(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Read how a trial was run; what earlier versions wrote is brought up to date."""
+    study = entry["study"]
+    training = TrainingSettings.from_record(study["training"]).to_record()
+    return {**study, "training": training, KEY: version_of(study)}
+
+
 @dataclass(frozen=True, eq=False)
 class TrialJob:
     """One trial, wherever it runs; `study` describes what it is part of."""
 
-    trial: Trial
+    trial: DefenceTrial
     settings: AuditSettings
     study: dict[str, Any]
     data: Shared[DataSet]

@@ -1,9 +1,9 @@
 """From a model's name to the model."""
 
-import importlib
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -14,11 +14,11 @@ from gradveil.errors import SettingsError, UnknownNameError
 from gradveil.models.convnet import ConvNet
 from gradveil.models.lenet import LeNet
 from gradveil.models.mlp import MultilayerPerceptron
+from gradveil.models.own import Factory, Shape, check_output, import_factory
 from gradveil.models.resnet import resnet18, resnet20, resnet152
 from gradveil.models.vit import VisionTransformer
+from gradveil.results import read_settings
 from gradveil.rng import global_state_from
-
-Factory = Callable[[tuple[int, int, int], int, Sequence[float], Sequence[float]], nn.Module]
 
 # A capital letter at the end of a name stands for a whole number: the width.
 MODELS: dict[str, Callable[..., nn.Module]] = {
@@ -37,7 +37,7 @@ SMALLEST = 9
 
 
 def factory(name: str) -> Factory:
-    """Find the function that makes the model called `name`, or the person's own if it is `package.module:function`."""
+    """Find the function that makes the model called `name`, or import it if the name is `package.module:function`."""
     if ":" in name:
         return import_factory(name)
     for pattern, make in MODELS.items():
@@ -49,30 +49,16 @@ def factory(name: str) -> Factory:
     raise UnknownNameError("model", name, [*MODELS, "package.module:factory"])
 
 
-def import_factory(name: str) -> Factory:
-    """Import a person's own factory; it takes the image shape, the number of classes, mean and std."""
-    module, _, attribute = name.partition(":")
-    try:
-        found = getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise SettingsError(
-            f"model '{name}' cannot be imported: {error}; give package.module:function of something on Python's path"
-        ) from error
-    if not callable(found):
-        raise SettingsError(f"model '{name}' is {type(found).__name__}: it must be a function that returns a module")
-    make: Factory = found
-    return make
-
-
 @dataclass(frozen=True)
 class ModelSpec:
-    """All that is needed to build a model apart from its weights."""
+    """What is needed to build a model apart from its weights; or a ready `module`, which brings its own weights."""
 
     name: str
-    shape: tuple[int, int, int]
+    shape: Shape
     classes: int
     mean: tuple[float, ...]
     std: tuple[float, ...]
+    module: nn.Module | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         channels, height, width = self.shape
@@ -89,55 +75,63 @@ class ModelSpec:
         if self.classes < 2:
             raise SettingsError(f"a model for {self.classes} classes has nothing to learn: at least 2 are needed")
 
+    @classmethod
+    def of(
+        cls, module: nn.Module, shape: Shape, classes: int, mean: Sequence[float], std: Sequence[float]
+    ) -> "ModelSpec":
+        """Describe a ready module by a copy of it on the CPU; `build` returns it with its weights as they are."""
+        name = type(module).__name__
+        copy = deepcopy(module).cpu()
+        check_output(copy, name, shape, classes)
+        return cls(f"own {name}" if name in MODELS else name, shape, classes, tuple(mean), tuple(std), copy)
+
     def to_record(self) -> dict[str, Any]:
-        """Give the specification as it stands in JSON."""
-        return asdict(self)
+        """Return the specification as it is stored in JSON, without the module."""
+        return {
+            "name": self.name,
+            "shape": self.shape,
+            "classes": self.classes,
+            "mean": self.mean,
+            "std": self.std,
+        }
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> "ModelSpec":
-        """Read a specification back from JSON; a missing, unknown or mistyped key is refused."""
-        expected = {field.name for field in fields(cls)}
-        if set(record) != expected:
-            raise SettingsError(f"a model is described by {', '.join(sorted(record))}: it must be {sorted(expected)}")
-        try:
-            return cls(
-                str(record["name"]),
-                tuple(map(int, record["shape"])),  # type: ignore[arg-type]
-                int(record["classes"]),
-                tuple(map(float, record["mean"])),
-                tuple(map(float, record["std"])),
-            )
-        except (TypeError, ValueError) as error:
-            raise SettingsError(f"a model is described by {dict(record)}: {error}") from error
+        """Read a specification from JSON; a missing, unknown or mistyped key is refused, and so is a ready module."""
+        if "module" in record:
+            raise UnknownNameError("model setting", "module", ("name", "shape", "classes", "mean", "std"))
+        spec = read_settings(
+            cls, record, "model", name=str, shape=whole_numbers, classes=int, mean=real_numbers, std=real_numbers
+        )
+        if ":" not in spec.name:
+            try:
+                factory(spec.name)
+            except UnknownNameError as error:
+                raise SettingsError(f"{error}; a module that was given in Python must be given again") from error
+        return spec
 
     def build(self, generator: torch.Generator) -> nn.Module:
-        """Make the model with weights drawn from `generator`."""
+        """Make the model with weights drawn from `generator`, or copy the ready module."""
+        if self.module is not None:
+            return deepcopy(self.module)
         with global_state_from(generator):
             model = factory(self.name)(self.shape, self.classes, self.mean, self.std)
         if ":" in self.name:
-            check_output(model, self)
+            check_output(model, self.name, self.shape, self.classes)
         return model
 
 
-def check_output(model: object, spec: ModelSpec) -> None:
-    """Refuse what a person's own factory made if it is no classifier for these images."""
-    if not isinstance(model, nn.Module):
-        raise SettingsError(f"model '{spec.name}' made {type(model).__name__}: it must return a torch.nn.Module")
-    wanted = (2, spec.classes)
-    try:
-        with torch.inference_mode():
-            found = tuple(model.eval()(torch.zeros(2, *spec.shape)).shape)
-    except (RuntimeError, ValueError, TypeError, AttributeError) as error:
-        raise SettingsError(f"model '{spec.name}' fails on images of shape {spec.shape}: {error}") from error
-    finally:
-        model.train()
-    if found != wanted:
-        raise SettingsError(f"model '{spec.name}' turns two images into {found}: it must give logits of shape {wanted}")
+def whole_numbers(values: Iterable[Any]) -> tuple[int, ...]:
+    return tuple(map(int, values))
+
+
+def real_numbers(values: Iterable[Any]) -> tuple[float, ...]:
+    return tuple(map(float, values))
 
 
 def build(
     name: str,
-    shape: tuple[int, int, int],
+    shape: Shape,
     classes: int,
     mean: Sequence[float],
     std: Sequence[float],

@@ -9,8 +9,7 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from gradveil.audit import AuditReport, Picture, Row, Summary, explain, headline
-from gradveil.audit.summary import MARGIN, STRIKING, leaked
+from gradveil.audit import MARGIN, STRIKING, AuditReport, Picture, Row, Summary, explain, headline, leaked
 from gradveil.metrics import Interval
 from gradveil.reports.pictures import data_address, draw_grid, to_png
 
@@ -58,6 +57,7 @@ class Cell:
 def make_cells(report: AuditReport) -> list[Cell]:
     """Put each summary beside its rows and pictures."""
     controls = {(s.phase, s.attack): s for s in report.summaries if s.arm == "none"}
+    pictures = report.pictures
     cells, start = [], 0
     for summary in report.summaries:
         part = slice(start, start + summary.images)
@@ -67,7 +67,7 @@ def make_cells(report: AuditReport) -> list[Cell]:
                 summary,
                 explain(summary, controls.get((summary.phase, summary.attack))),
                 report.rows[part],
-                [embed(picture) for picture in report.pictures[part]],
+                [embed(picture) for picture in pictures[part]],
             )
         )
     return cells
@@ -111,10 +111,7 @@ def make_chart(cells: Sequence[Cell]) -> dict[str, Any]:
 
 def format_interval(value: Interval | None, signed: bool = False) -> str:
     """Write a mean with the half-width of its interval."""
-    if value is None:
-        return "–"
-    mean = f"{value.mean:+.1f}" if signed else f"{value.mean:.1f}"
-    return mean if value.high is None else f"{mean} ± {value.high - value.mean:.1f}"
+    return "–" if value is None else value.text(signed=signed)
 
 
 def format_decibel(value: float | None, signed: bool = False) -> str:
@@ -134,9 +131,10 @@ def render_csv(rows: Sequence[Row]) -> str:
 
 def draw_pictures(report: AuditReport) -> dict[str, bytes]:
     """Draw one grid per arm, phase and attack: file name → PNG."""
+    every = report.pictures
     files, start = {}, 0
     for summary in report.summaries:
-        pictures = report.pictures[start : start + summary.images]
+        pictures = every[start : start + summary.images]
         start += summary.images
         name = re.sub(r"[^A-Za-z0-9+-]+", "_", f"{summary.phase} {summary.arm} {summary.attack}")
         grid = draw_grid(

@@ -1,0 +1,70 @@
+"""Second stage of a search: its distance, and each run's state at its start, for rollback."""
+
+import math
+from dataclasses import dataclass, replace
+from typing import final
+
+import torch
+from torch import Tensor
+
+from gradveil.attacks.distances import Distance, direction
+from gradveil.attacks.observation import Observation
+from gradveil.errors import SettingsError
+
+
+@final
+@dataclass(frozen=True)
+class SecondStage:
+    """From the share `begins_at` of the steps on, follow the slope of another distance.
+
+    It is measured in levelled parameters: the gradients of each parameter are in units of how far those of a flat image
+    of the mean colour are from the released ones. What is noted and what chooses among restarts stays the first
+    distance. A run that is no nearer by it, a third into the stage, is rolled back and ends along the first distance.
+    """
+
+    distance: Distance = direction
+    begins_at: float = 0.25
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.begins_at <= 1:
+            raise SettingsError(f"a second stage from {self.begins_at} on: give a share of the steps from 0 to 1")
+
+    def first_step(self, steps: int) -> int:
+        """Return the step, out of so many, at which the stage begins."""
+        return math.ceil(self.begins_at * steps)
+
+    def check_step(self, steps: int) -> int:
+        """Return the step at which runs that are no nearer are rolled back."""
+        return self.first_step(steps) + (steps - self.first_step(steps)) // 3
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class StageStart:
+    """Where T runs were when the second stage began: their points, T×N, and their distances, T.
+
+    Noise or missing entries in the released update can lead a run astray, because levelling makes as much of small
+    entries as of large ones. A run that was rolled back is no longer `active`.
+    """
+
+    distance: Distance
+    points: Tensor
+    distances: Tensor
+    active: Tensor
+
+    def slope(self, observation: Observation, candidate: Tensor, first_slope: Tensor) -> Tensor:
+        """Compute the slope of the stage's distance; runs that were rolled back keep `first_slope`."""
+        levelled = observation.levelled_slope(self.distance, candidate)
+        return torch.where(self.active[:, None], levelled, first_slope)
+
+    def find_astray(self, distances: Tensor) -> Tensor:
+        """Tell which runs are no nearer than where they began."""
+        return self.active & ~(distances < self.distances)
+
+    def deactivate(self, runs: Tensor) -> "StageStart":
+        """End the stage for the runs where `runs` is true."""
+        return replace(self, active=self.active & ~runs)
+
+    def keep(self, rows: Tensor) -> "StageStart":
+        """Go on with the runs at `rows` only."""
+        return StageStart(self.distance, self.points[rows], self.distances[rows], self.active[rows])

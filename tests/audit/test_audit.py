@@ -1,0 +1,248 @@
+"""The audit as a whole: small, but real; by name and with objects of one's own."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from functools import cache
+from typing import Any, ClassVar
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.utils.data import DataLoader, TensorDataset
+
+from gradveil import data
+from gradveil.attacks import Attack, Progress, find_attack
+from gradveil.audit import Audit, AuditReport, AuditSettings, Row, run_audit
+from gradveil.data import DataSet, ImageSet
+from gradveil.defences import CropFlip, Defence, Hook
+from gradveil.errors import InputError, SettingsError
+from gradveil.models import ModelSpec
+from gradveil.rng import generator
+from gradveil.training import BRIEF
+from gradveil.types import LocalTraining, Reconstruction, Task, Update
+
+SMALL = AuditSettings(
+    arms=("none", "crop-flip", "policy:3-1-7,no-base"),
+    phases=("init", "final"),
+    images=3,
+    steps=4,
+    group=2,
+    floor_images=200,
+    training=replace(BRIEF, epochs=1, batch_size=50),
+)
+
+
+@cache
+def small_data() -> DataSet:
+    sample = data.load("fashion-mnist-sample")
+    some = torch.arange(300)
+    return replace(sample, train=sample.train.take(some), test=sample.test.take(some[:50]))
+
+
+@cache
+def small_report(workers: int = 1) -> AuditReport:
+    return run_audit(SMALL, small_data(), workers=workers)
+
+
+def without_times(report: AuditReport) -> str:
+    figures = report.to_figures()
+    for entry in (*figures["rows"], *figures["summaries"]):
+        entry.pop("seconds")
+    return json.dumps(figures)
+
+
+def test_there_is_a_row_for_every_image_arm_and_phase() -> None:
+    keys = [(row.phase, row.arm, row.image) for row in small_report().rows]
+    images = sorted({row.image for row in small_report().rows})
+    assert len(images) == 3
+    assert keys == [(phase, arm, image) for phase in SMALL.phases for arm in SMALL.arms for image in images]
+
+
+def test_every_advantage_is_the_score_less_its_floor() -> None:
+    for row in small_report().rows:
+        assert row.status == "ok"
+        for target in ("transformed", "original", "aligned"):
+            score, floor, advantage = (getattr(row, f"{name}_{target}") for name in ("psnr", "floor", "advantage"))
+            assert advantage == pytest.approx(score - floor)
+
+
+def test_the_fed_picture_is_the_same_in_every_phase() -> None:
+    report = small_report()
+    half = len(report.pictures) // 2
+    for first, second in zip(report.pictures[:half], report.pictures[half:], strict=True):
+        assert torch.equal(first.transformed, second.transformed)
+    for row, picture in zip(report.rows, report.pictures, strict=True):
+        assert torch.equal(picture.original, picture.transformed) == (row.arm == "none")
+
+
+def test_the_number_of_workers_changes_nothing() -> None:
+    assert without_times(small_report(1)) == without_times(small_report(2))
+
+
+def test_another_seed_changes_the_figures() -> None:
+    one = run_audit(replace(SMALL, phases=("init",), arms=("none",)), small_data())
+    other = run_audit(replace(SMALL, phases=("init",), arms=("none",), seed=1), small_data())
+    assert without_times(one) != without_times(other)
+
+
+def test_hidden_labels_take_the_class_mean_from_the_floor() -> None:
+    settings = replace(SMALL, phases=("init",), arms=("none",), labels="hidden")
+    report = run_audit(settings, small_data())
+    assert "class mean" not in report.floors["none"].values()
+    assert all(row.label_found is True for row in report.rows)
+
+
+def test_the_record_has_the_promised_columns() -> None:
+    promised = (
+        "arm phase attack image status psnr_transformed psnr_original floor_transformed floor_original "
+        "advantage_transformed advantage_original psnr_aligned floor_aligned advantage_aligned ssim_transformed "
+        "ssim_original matching_loss label_found seconds"
+    )
+    assert set(promised.split()) <= {field.name for field in fields(Row)}
+
+
+def test_a_diverging_attack_is_a_failed_row() -> None:
+    broken = small_data()
+    poisoned = DataSet("poisoned", broken.train, broken.test, broken.class_names, broken.mean, (1e-45,))
+    report = run_audit(replace(SMALL, phases=("init",), arms=("none",)), poisoned)
+    assert {row.status for row in report.rows} == {"failed"}
+    assert {row.psnr_transformed for row in report.rows} == {None}
+    assert report.summaries[0].finding == "no result"
+    assert report.summaries[0].failed == 3
+
+
+def test_more_images_than_there_are_is_refused() -> None:
+    with pytest.raises(SettingsError, match="51 images of 50"):
+        run_audit(replace(SMALL, images=51), small_data())
+
+
+def test_a_phase_after_the_end_is_refused() -> None:
+    with pytest.raises(SettingsError, match="after the end"):
+        run_audit(replace(SMALL, phases=("epoch-2",)), small_data())
+
+
+def test_one_class_set_still_has_its_floor() -> None:
+    sample = small_data()
+    only = ImageSet(sample.train.images, torch.zeros_like(sample.train.labels))
+    report = run_audit(replace(SMALL, phases=("init",), arms=("none",)), replace(sample, train=only))
+    assert all(row.floor_transformed is not None for row in report.rows)
+
+
+def test_unknown_names_are_refused_before_anything_is_done() -> None:
+    for change in ({"arms": ("policy:99-1",)}, {"attacks": ("magic",)}, {"model": "lenot"}):
+        with pytest.raises(InputError):
+            Audit(replace(SMALL, **change), data=small_data())  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class MeanColour(Attack):
+    """A person's own attack: answer with the mean colour, whatever came."""
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        return ("nothing",)
+
+    def attack_many(
+        self,
+        task: Task,
+        updates: Sequence[Update],
+        generators: Sequence[torch.Generator],  # noqa: ARG002
+        progress: Progress | None = None,  # noqa: ARG002
+    ) -> list[Reconstruction]:
+        flat = torch.tensor(task.mean).view(-1, 1, 1).expand(task.shape)
+        return [
+            Reconstruction(flat.expand(update.images, *task.shape), torch.zeros(update.images, dtype=torch.int64), 1.0)
+            for update in updates
+        ]
+
+
+@dataclass(frozen=True, repr=False)
+class Halve(Defence):
+    """A person's own defence: release half of the update."""
+
+    hooks: ClassVar[tuple[Hook, ...]] = ("release",)
+
+    def __str__(self) -> str:
+        return "halve"
+
+    def release(self, update: Update, generator: torch.Generator) -> Update:  # noqa: ARG002
+        return replace(update, tensors={name: tensor / 2 for name, tensor in update.tensors.items()})
+
+
+class Small(nn.Module):
+    """A person's own model."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.body = nn.Sequential(nn.Conv2d(1, 4, 5, stride=3), nn.BatchNorm2d(4), nn.ReLU(), nn.Dropout(0.2))
+        self.head = nn.Linear(4 * 8 * 8, 10)
+
+    def forward(self, images: Tensor) -> Tensor:
+        hidden = self.body(images)
+        logits: Tensor = self.head(hidden.view(len(hidden), -1))
+        return logits
+
+
+def test_attacks_defences_models_and_data_may_be_objects() -> None:
+    sample = small_data()
+    loader = DataLoader(TensorDataset(sample.train.images.float() / 255, sample.train.labels), batch_size=32)
+    settings = replace(SMALL, images=4, images_per_client=2, floor_images=100)
+    model = Small()
+    report = Audit(
+        replace(settings, steps=None),
+        data=loader,
+        model=model,
+        arms=["none", Halve(), [CropFlip(), Halve()]],
+        attacks={"flat": MeanColour(), "quick": find_attack("fast").with_steps(3)},
+    ).run()
+    assert [summary.arm for summary in report.summaries[::2]] == ["none", "halve", "crop-flip,halve"] * 2
+    assert {row.attack for row in report.rows} == {"flat", "quick"}
+    assert {row.status for row in report.rows} == {"ok"}
+    assert report.settings.model == "Small"
+    assert report.needs["flat"] == ("nothing",)
+
+
+def test_one_attack_twice_is_refused_without_names() -> None:
+    with pytest.raises(SettingsError, match="name each once"):
+        Audit(SMALL, data=small_data(), attacks=["fast", "fast"])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"images": 4, "images_per_client": 2},
+        {"images": 4, "images_per_client": 2, "local": LocalTraining(steps=2, batch_size=1, momentum=0.9)},
+        {"images": 4, "images_per_client": 2, "local": LocalTraining(epochs=2, batch_size=1, shuffle=True)},
+        {"images": 4, "images_per_client": 2, "participants": 2, "local": LocalTraining(mode="train")},
+        {"images": 2, "local": LocalTraining(steps=3, optimiser="adam", learning_rate=1e-3)},
+    ],
+    ids=["batch", "momentum", "epochs", "aggregate", "adam"],
+)
+def test_batches_and_local_training_are_audited(change: dict[str, Any]) -> None:
+    settings = replace(SMALL, phases=("init",), arms=("none", "policy:3-1-7"), model="convnet-2", **change)
+    report = run_audit(settings, small_data())
+    assert [row.status for row in report.rows] == ["ok"] * (2 * settings.images)
+    shuffled = settings.local.shuffle
+    assert all(bool(row.approximations) == shuffled for row in report.rows)
+    assert any("order of images" in notice for notice in report.notices) == shuffled
+    assert not any("differs" in notice for notice in report.notices) or shuffled
+
+
+def test_an_attack_that_cannot_be_used_is_a_row_that_says_why() -> None:
+    settings = replace(SMALL, phases=("init",), arms=("none",), steps=None)
+    attacks = {"fast": find_attack("fast").with_steps(3), "analytic": find_attack("analytic")}
+    report = Audit(settings, data=small_data(), attacks=attacks).run()
+    refused = [row for row in report.rows if row.attack == "analytic"]
+    assert [row.status for row in refused] == ["refused"] * 3
+    assert all("fully connected" in row.reason for row in refused)
+    assert {row.status for row in report.rows if row.attack == "fast"} == {"ok"}
+
+
+def test_given_weights_are_attacked_without_training() -> None:
+    weights = ModelSpec("lenet", (1, 28, 28), 10, (0.3,), (0.3,)).build(generator(5)).state_dict()
+    audit = Audit(replace(SMALL, model="lenet", phases=("final",)), data=small_data(), weights={"final": weights})
+    report = audit.run(keep_history=True)
+    assert report.accuracies == {}
+    assert {row.phase for row in report.rows} == {"final"}
+    assert all(one.reconstruction.history for one in report.attacked)
