@@ -14,7 +14,7 @@ from benchmarks.scores_plain import plain_privacy_at
 from gradveil import data, models, rng
 from gradveil.data import DataSet
 from gradveil.defences.transform import CropFlip
-from gradveil.scores import PrivacyScore, find_quadrature, scoring_places
+from gradveil.scores import PrivacyScore, find_quadrature, choose_privacy_images
 from gradveil.training import FAST, train
 from gradveil.transforms import Policy, parse_policy
 
@@ -45,7 +45,7 @@ def means(model: nn.Module, sample: DataSet, rule: str) -> Tensor:
 
 
 def make_score(model: nn.Module, sample: DataSet, rule: str) -> PrivacyScore:
-    chosen = scoring_places(len(sample.test), IMAGES)
+    chosen = choose_privacy_images(len(sample.test), IMAGES)
     return PrivacyScore(model, sample.test.images[chosen], sample.test.labels[chosen], quadrature=rule)
 
 

@@ -16,9 +16,8 @@ from torch.nn import functional as F
 
 from gradveil import data, models, rng
 from gradveil.data import DataSet
-from gradveil.scores import AccuracyScore, PrivacyScore, scoring_places
-from gradveil.scores.draws import transform_places
-from gradveil.scores.privacy import STREAM
+from gradveil.scores import AccuracyScore, PrivacyScore, choose_privacy_images
+from gradveil.scores.policy_draws import PRIVACY_STREAM, transform_images
 from gradveil.transforms import Policy, PolicySet, parse_policy
 from gradveil.types import to_pixels
 
@@ -80,8 +79,8 @@ def plain_accuracy(model: nn.Module, batches: Sequence[tuple[Tensor, Tensor]]) -
 
 
 def transformed(score: PrivacyScore, policy: Policy | PolicySet, place: int) -> Tensor:
-    """Give the transformed image that our score uses, so that both see the same draw."""
-    return to_pixels(transform_places(policy, score.images, [place], score.seed, STREAM)).to(score.starts)
+    """Return the transformed image that our score uses, so that both see the same draw."""
+    return to_pixels(transform_images(policy, score.images, [place], score.seed, PRIVACY_STREAM)).to(score.starts)
 
 
 def plain_privacy_at(model: nn.Module, score: PrivacyScore, policy: Policy | PolicySet, place: int) -> float:
@@ -111,7 +110,7 @@ def time_model(name: str, sample: DataSet) -> dict[str, list[float]]:
     """Time every way on one model, once for each policy; seconds per image, or per batch for S_acc."""
     images, labels = sample.test.images, sample.test.labels
     model = build(name, sample).eval()
-    chosen = scoring_places(len(images), IMAGES)
+    chosen = choose_privacy_images(len(images), IMAGES)
     scores = {rule: PrivacyScore(model, images[chosen], labels[chosen], quadrature=rule) for rule in RULES}
     accuracy = AccuracyScore(model, images, labels, form="reference", batches=BATCHES)
     found: dict[str, list[float]] = {}

@@ -12,7 +12,7 @@ from gradveil import data
 from gradveil.cli import main
 from gradveil.models import ModelSpec
 from gradveil.rng import generator
-from gradveil.scores import AccuracyScore, PrivacyScore, accuracy_places, scoring_places
+from gradveil.scores import AccuracyScore, PrivacyScore, choose_accuracy_images, choose_privacy_images
 from gradveil.training import save_checkpoint
 from gradveil.transforms import parse_policy
 
@@ -43,11 +43,11 @@ def test_json_holds_what_the_library_gives(monkeypatch: pytest.MonkeyPatch, caps
     sample, policy = data.load("fashion-mnist-sample"), parse_policy("3-1-7")
     spec = ModelSpec("lenet-relu", sample.shape, sample.classes, sample.mean, sample.std)
     model, test = spec.build(generator(5, "model")), sample.test
-    places = scoring_places(len(test), 4)
+    places = choose_privacy_images(len(test), 4)
     privacy = PrivacyScore(
         model, test.images[places], test.labels[places], form="global", quadrature="gauss-2", start="normal", seed=5
     )
-    accuracy = AccuracyScore(model, *at(test, accuracy_places(len(test), batches=1)), batches=1, seed=5)
+    accuracy = AccuracyScore(model, *at(test, choose_accuracy_images(len(test), batches=1)), batches=1, seed=5)
     none, found = record["policies"]
     assert (none["policy"], found["policy"]) == ("none", "3-1-7")
     assert found["privacy_of_images"] == privacy.score(policy).tolist()

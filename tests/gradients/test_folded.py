@@ -4,9 +4,10 @@ import pytest
 import torch
 from gradveil.models.folded import FoldedSequential, fold_batch_norm
 from torch import Tensor, nn
-from torch.nn import functional as F
 
-from gradveil.client import gradient
+from gradveil.gradients import fold_batch_norm, gradient
+from gradveil.gradients.folded import FoldedSequential
+from gradveil.losses import CrossEntropy
 from gradveil.models import build
 from gradveil.rng import generator
 
@@ -25,7 +26,7 @@ def trained(name: str) -> nn.Module:
 
 def tensors(model: nn.Module) -> dict[str, Tensor]:
     images = torch.rand(2, 1, 12, 12, generator=generator(4))
-    return gradient(model, F.cross_entropy, images, torch.tensor([0, 3]))
+    return gradient(model, CrossEntropy(), images, torch.tensor([0, 3]))
 
 
 @pytest.mark.parametrize("name", ["convnet-2", "resnet20-1", "lenet-relu"])
@@ -35,10 +36,10 @@ def test_outputs_and_gradients_stay(name: str) -> None:
     folded = fold_batch_norm(model)
     images = torch.rand(3, 1, 12, 12, generator=generator(5))
     torch.testing.assert_close(folded(images), model(images), rtol=1e-4, atol=1e-5)
-    expected, found = tensors(model), tensors(folded)
-    assert list(expected) == list(found)
+    expected, computed = tensors(model), tensors(folded)
+    assert list(expected) == list(computed)
     for key, tensor in expected.items():
-        torch.testing.assert_close(found[key], tensor, rtol=1e-3, atol=1e-5)
+        torch.testing.assert_close(computed[key], tensor, rtol=1e-3, atol=1e-5)
     assert all(torch.equal(tensor, before[key]) for key, tensor in model.state_dict().items())
 
 

@@ -8,7 +8,8 @@ from benchmarks.scores_plain import plain_curve, plain_privacy_at, transformed
 from gradveil import data, models, rng
 from gradveil.data import DataSet
 from gradveil.errors import SettingsError, UnknownNameError
-from gradveil.scores import PrivacyScore, find_quadrature, privacy
+from gradveil.losses import CrossEntropy
+from gradveil.scores import PrivacyRiseScore, PrivacyScore, find_quadrature, privacy
 from gradveil.scores.similarity import Form
 from gradveil.transforms import parse_policy
 
@@ -105,8 +106,7 @@ def test_seed_and_start_are_what_is_drawn(sample: DataSet) -> None:
         for start in ("uniform", "normal")
         for seed in (0, 1)
     }
-    found = [tuple(score.score(POLICY).tolist()) for score in scores.values()]
-    assert len(set(found)) == 4
+    assert len({tuple(score.score(POLICY).tolist()) for score in scores.values()}) == 4
     assert 0 <= scores["uniform", 0].starts.min() < scores["uniform", 0].starts.max() <= 1
     normal = (scores["normal", 0].starts - sample.mean[0]) / sample.std[0]
     assert normal.mean().item() == pytest.approx(0, abs=0.1)
@@ -163,3 +163,21 @@ def test_wrong_settings_are_refused(sample: DataSet) -> None:
         score.score(POLICY, [2])
     with pytest.raises(SettingsError, match="points from 0 to 1"):
         score.curves(POLICY, [1.5])
+
+
+def test_the_loss_of_the_weights_counts(sample: DataSet) -> None:
+    """Of a model that knows nothing yet, the two gradients are nearly parallel; this one is sure of its answers."""
+    model, images, labels = build("lenet-relu", sample), sample.test.images[:4], sample.test.labels[:4]
+    list(model.parameters())[-2].data.mul_(30)
+    default, plain, smoothed = (
+        PrivacyScore(model, images, labels, quadrature="gauss-2", loss=loss).score(POLICY)
+        for loss in (None, CrossEntropy(), CrossEntropy(0.1))
+    )
+    assert torch.equal(default, plain)
+    assert not torch.allclose(plain, smoothed, rtol=1e-3)
+
+
+def test_the_rise_is_what_lies_above_the_start(sample: DataSet) -> None:
+    score = make(sample, build("lenet-relu", sample), 3)
+    start = score.curves(POLICY, [0.0])[:, 0]
+    assert torch.equal(PrivacyRiseScore(score).score(POLICY, [2, 0]), (score.score(POLICY) - start)[[2, 0]])

@@ -1,42 +1,37 @@
-"""A study whose scores come from a table, to try strategies on many made-up worlds."""
+"""Scores that come from a table, to try strategies on many made-up worlds."""
 
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
+from gradveil.scores.registry import EXACT, FINE, ROUGH
+from gradveil.search import SearchSettings
 from gradveil.search.candidates import Candidate
-from gradveil.search.evaluate import EXACT, FINE, ROUGH, find_score
-from gradveil.search.settings import SearchSettings
-from gradveil.search.study import Study
+from gradveil.search.score_journal import ScoreSource
 
 
-class TableStudy(Study):
+class ScoreTable(ScoreSource):
     """Look scores up in a table, policies×images for each rule, and count what they would have cost."""
 
-    def __init__(self, settings: SearchSettings, tables: dict[str, Tensor], accuracy: Tensor) -> None:
-        self.settings, self.tables = settings, tables
-        self.known = {f"{row}": float(value) for row, value in enumerate(accuracy.tolist())}
-        self.fitness: dict[str, float] = {}
-        self.kind = find_score("s-pri")
-        self.block = max(self.kind.block(rule) for rule in tables)
-        self.images = settings.images
+    def __init__(self, settings: SearchSettings, tables: dict[str, Tensor], accuracy_scores: Tensor) -> None:
+        super().__init__(settings, settings.images)
+        self.tables = tables
+        self.accuracy_table = {f"{row}": float(value) for row, value in enumerate(accuracy_scores.tolist())}
         self.cost = 0
-        self.tried = 0
         self.asked: set[tuple[str, str, int]] = set()
         self.events: list[tuple[str, dict[str, object]]] = []
 
-    def privacy(self, policies: Sequence[str], places: Sequence[int], rule: str, what: str = "") -> Tensor:  # noqa: ARG002
+    def privacy_scores(self, policies: Sequence[str], places: Sequence[int], rule: str, what: str = "") -> Tensor:  # noqa: ARG002
         new = {(rule, policy, place) for policy in policies for place in places} - self.asked
         self.asked |= new
         self.cost += len(new) * self.kind.gradients(rule)
         rows = torch.tensor([int(policy) for policy in policies], dtype=torch.int64)
         return self.tables[rule][rows][:, torch.tensor(list(places), dtype=torch.int64)]
 
-    def accuracy(self, policies: Sequence[str], what: str = "") -> list[float]:  # noqa: ARG002
-        self.tried += sum(policy not in self.fitness for policy in policies)
-        self.fitness |= {policy: self.known[policy] for policy in policies}
-        return [self.known[policy] for policy in policies]
+    def accuracy_scores(self, policies: Sequence[str], what: str = "") -> list[float]:  # noqa: ARG002
+        self.known_accuracy |= {policy: self.accuracy_table[policy] for policy in policies}
+        return [self.accuracy_table[policy] for policy in policies]
 
     def note(self, event: str, **facts: object) -> None:
         self.events.append((event, facts))
@@ -66,6 +61,6 @@ def make_world(
     return tables
 
 
-def number(count: int) -> list[Candidate]:
+def number_candidates(count: int) -> list[Candidate]:
     """Make candidates that are called by their rows."""
     return [Candidate(str(row), str(row), (str(row),)) for row in range(count)]

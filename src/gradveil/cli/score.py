@@ -21,7 +21,7 @@ from gradveil.models import ModelSpec
 from gradveil.reports.score_figures import draw_similarity
 from gradveil.results import record, write_file
 from gradveil.rng import generator
-from gradveil.scores import AccuracyScore, PrivacyScore, accuracy_places, scoring_places
+from gradveil.scores import AccuracyScore, PrivacyScore, choose_accuracy_images, choose_privacy_images
 from gradveil.training import load_checkpoint
 from gradveil.transforms import PolicySet, parse_policy
 
@@ -153,7 +153,7 @@ def score_policy(
     with progress_bar(console) as progress:
         loaded = data_sets.load(data, None, progress)
         spec, trained = choose_model(model, checkpoint, loaded, seed)
-        chosen = scoring_places(len(loaded.test), images)
+        chosen = choose_privacy_images(len(loaded.test), images)
         privacy = PrivacyScore(
             trained.to(place),
             loaded.test.images[chosen],
@@ -214,7 +214,7 @@ def make_accuracy(
     size = min(100, len(data.test) - len(data.test) // 5)
     if batches < 1:
         raise SettingsError(f"{batches} batches: give 1 or more")
-    places = accuracy_places(len(data.test), size, batches)
+    places = choose_accuracy_images(len(data.test), size, batches)
     return AccuracyScore(
         spec.build(generator(seed, "model")).to(device),
         data.test.images[places],

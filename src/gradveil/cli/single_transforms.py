@@ -15,7 +15,7 @@ from gradveil.experiments.single_transforms import Setting, SingleTransforms, ma
 from gradveil.metrics import mean_interval
 from gradveil.reports.score_figures import draw_bars
 from gradveil.results import record, to_json, write_file
-from gradveil.scores import scoring_places
+from gradveil.scores import choose_privacy_images
 
 ModelName = Annotated[str, typer.Option("--model", help="The model to train; one of --checkpoint is its own.")]
 CheckpointFile = Annotated[
@@ -49,7 +49,7 @@ def single_transforms(
     with progress_bar(console) as progress:
         loaded = data_sets.load(data, None, progress)
         # Refused now, not after the training.
-        scoring_places(len(loaded.test), images)
+        choose_privacy_images(len(loaded.test), images)
         out.mkdir(parents=True, exist_ok=True)
         study = SingleTransforms(out, loaded, model, setting, checkpoint, epochs, fraction)
         weights = study.find_weights(progress)

@@ -17,8 +17,8 @@ from gradveil.journal import Journal
 from gradveil.models import ModelSpec
 from gradveil.rng import generator
 from gradveil.scores import PrivacyScore, function_of
-from gradveil.scores.blind import BlindScore
-from gradveil.scores.brief import BRIEF, BriefAttackScore
+from gradveil.scores.blind_guess import BlindGuessScore
+from gradveil.scores.brief_attack import BRIEF, BriefAttackScore
 from gradveil.scores.sensitivity import SensitivityScore
 from gradveil.transforms import CATALOGUE, Policy, PolicySet, parse_policy
 from gradveil.types import Batch, Task
@@ -54,10 +54,10 @@ class Bench:
     def labels(self) -> Tensor:
         return self.data.test.labels[list(SCORED)]
 
-    def blind(self) -> BlindScore:
+    def blind(self) -> BlindGuessScore:
         train = self.data.train
         public = Batch(train.images[:PUBLIC], train.labels[:PUBLIC])
-        return BlindScore(self.images, self.labels, public, self.data.classes, self.seed)
+        return BlindGuessScore(self.images, self.labels, public, self.data.classes, self.seed)
 
     def privacy(self, form: Any = "layerwise", quadrature: str = "trapezoid-21", start: Any = "uniform") -> PolicyScore:
         return PrivacyScore(

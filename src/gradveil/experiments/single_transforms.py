@@ -17,7 +17,7 @@ from gradveil.metrics import Interval, mean_interval
 from gradveil.models import ModelSpec
 from gradveil.reports.score_figures import Bar
 from gradveil.rng import generator
-from gradveil.scores import PrivacyScore, function_of, scoring_places
+from gradveil.scores import PrivacyScore, function_of, choose_privacy_images
 from gradveil.training import PAPER, Checkpoint, is_unfinished, load_checkpoint, train
 from gradveil.transforms import CATALOGUE, Policy
 
@@ -126,7 +126,7 @@ class SingleTransforms:
 
     def make_score(self, model: nn.Module) -> PrivacyScore:
         test, setting = self.data.test, self.setting
-        places = scoring_places(len(test), setting.images)
+        places = choose_privacy_images(len(test), setting.images)
         return PrivacyScore(
             model,
             test.images[places],

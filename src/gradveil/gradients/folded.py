@@ -11,7 +11,7 @@ from typing import cast
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from gradveil.gradients.frozen import FrozenBatchNorm, freeze_batch_norm
+from gradveil.gradients.batch_norm import FrozenBatchNorm, freeze_batch_norm, replace_layers
 
 
 class FoldedSequential(nn.Sequential):
@@ -58,10 +58,8 @@ def fold_batch_norm(model: nn.Module) -> nn.Module:
 
     Only layers that follow one another in a plain `nn.Sequential` are folded: there, nothing else sees what is between.
     """
-    return _fold(freeze_batch_norm(model))
+    return replace_layers(freeze_batch_norm(model), fold_sequential)
 
 
-def _fold(module: nn.Module) -> nn.Module:
-    for name, child in module.named_children():
-        setattr(module, name, _fold(child))
+def fold_sequential(module: nn.Module) -> nn.Module:
     return FoldedSequential(OrderedDict(module.named_children())) if type(module) is nn.Sequential else module

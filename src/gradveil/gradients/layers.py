@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor, nn
 
-from gradveil.gradients.pairs import Pair, find_pairs, fold
+from gradveil.gradients.convolution_pairs import ConvolutionPair, find_pairs, fold
 
 CACHE = 2_000_000
 """Bytes that are laid out at a time; measured on cores with 1.25 MB of second-level cache, and flat around it."""
@@ -19,10 +19,12 @@ class Layer(ABC):
 
     @abstractmethod
     def gradients(self, inputs: Tensor, slopes: Tensor) -> Iterator[Tensor]:
-        """Give one tensor N×anything for each parameter tensor that the layer has."""
+        """Yield one tensor N×anything for each parameter tensor that the layer has."""
 
 
 class LinearLayer(Layer):
+    """A linear layer on one row or many of each image."""
+
     def __init__(self, module: nn.Linear) -> None:
         self.module, self.has_bias = module, module.bias is not None
 
@@ -34,6 +36,8 @@ class LinearLayer(Layer):
 
 
 class BatchNormLayer(Layer):
+    """Batch normalisation by running statistics."""
+
     def __init__(self, module: nn.BatchNorm2d) -> None:
         assert module.running_mean is not None
         assert module.running_var is not None
@@ -53,7 +57,7 @@ class ConvolutionLayer(Layer):
     def __init__(self, module: nn.Conv2d) -> None:
         self.module, self.has_bias = module, module.bias is not None
         self.size, self.stride, self.padding, self.dilation = (
-            pair(value) for value in (module.kernel_size, module.stride, module.padding, module.dilation)
+            two_numbers(value) for value in (module.kernel_size, module.stride, module.padding, module.dilation)
         )
 
     def gradients(self, inputs: Tensor, slopes: Tensor) -> Iterator[Tensor]:
@@ -63,7 +67,7 @@ class ConvolutionLayer(Layer):
             yield last.sum(1)
 
     def kernel_gradients(self, inputs: Tensor, slopes: Tensor, shape: torch.Size) -> Tensor:
-        """Multiply the slopes, N×positions×outputs, with what each position sees; gives N×outputs×window.
+        """Multiply the slopes, N×positions×outputs, with what each position sees: N×outputs×window.
 
         A few images at a time, so that what is laid out for them stays in the cache.
         """
@@ -72,14 +76,14 @@ class ConvolutionLayer(Layer):
         size = min(size, len(inputs))
         inside, windows = self.frame(inputs, size, shape)
         seen = slopes.new_empty(windows.shape)
-        found = slopes.new_empty(len(inputs), slopes.shape[2], window)
+        gradients = slopes.new_empty(len(inputs), slopes.shape[2], window)
         for first in range(0, len(inputs), size):
             chosen = slice(first, min(first + size, len(inputs)))
             count = chosen.stop - first
             inside[:count].copy_(inputs[chosen].permute(0, 2, 3, 1))
             rows = seen[:count].copy_(windows[:count]).view(count, -1, window)
-            torch.bmm(slopes[chosen].transpose(1, 2), rows, out=found[chosen])
-        return found
+            torch.bmm(slopes[chosen].transpose(1, 2), rows, out=gradients[chosen])
+        return gradients
 
     def frame(self, inputs: Tensor, count: int, shape: torch.Size) -> tuple[Tensor, Tensor]:
         """Make a padded frame for a few images: a view of its inside, and one of what each output position sees.
@@ -104,23 +108,23 @@ class FoldedLayer(ConvolutionLayer):
     follow without another look at the images: β's is the sum of the slopes, γ's (⟨G, kernel⟩ + shift·sum)/σ.
     """
 
-    def __init__(self, folded: Pair) -> None:
-        super().__init__(folded.convolution)
-        self.kernel = folded.convolution.weight.detach().permute(0, 2, 3, 1).flatten(1).clone()
-        self.deviation, self.shift = folded.deviation.detach(), folded.shift.detach().clone()
-        self.scale = (folded.normalisation.weight * self.deviation).detach()
+    def __init__(self, pair: ConvolutionPair) -> None:
+        super().__init__(pair.convolution)
+        self.kernel = pair.convolution.weight.detach().permute(0, 2, 3, 1).flatten(1).clone()
+        self.deviation, self.shift = pair.deviation.detach(), pair.shift.detach().clone()
+        self.scale = (pair.normalisation.weight * self.deviation).detach()
 
     def gradients(self, inputs: Tensor, slopes: Tensor) -> Iterator[Tensor]:
         last = slopes.permute(0, 2, 3, 1).flatten(1, 2)
-        found, total = self.kernel_gradients(inputs, last, slopes.shape[2:]), last.sum(1)
-        yield self.deviation * ((found * self.kernel).sum(2) + self.shift * total)
+        kernels, total = self.kernel_gradients(inputs, last, slopes.shape[2:]), last.sum(1)
+        yield self.deviation * ((kernels * self.kernel).sum(2) + self.shift * total)
         yield total
         if self.has_bias:
             yield total * self.scale
-        yield found.mul_(self.scale.view(-1, 1)).flatten(1)
+        yield kernels.mul_(self.scale.view(-1, 1)).flatten(1)
 
 
-def pair(value: object) -> tuple[int, int]:
+def two_numbers(value: object) -> tuple[int, int]:
     assert isinstance(value, tuple)
     first, second = value
     return int(first), int(second)
@@ -132,10 +136,10 @@ def find_layers(model: nn.Module, image: Tensor) -> list[Layer]:
     It pays where a layer's output has more positions than each of them depends on values.
     """
     folded: dict[nn.Module, Layer] = {}
-    for found in find_pairs(model, image):
-        if found.positions >= found.window and is_plain(found.convolution):
-            folded[found.convolution] = FoldedLayer(found)
-            fold(model, found)
+    for pair in find_pairs(model, image):
+        if pair.positions >= pair.window and is_plain(pair.convolution):
+            folded[pair.convolution] = FoldedLayer(pair)
+            fold(model, pair)
     own = [module for module in model.modules() if next(module.parameters(recurse=False), None) is not None]
     return [folded.get(module) or make_layer(module) for module in own]
 

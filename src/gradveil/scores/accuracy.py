@@ -8,8 +8,9 @@ import torch
 from torch import Tensor, nn
 
 from gradveil.errors import SettingsError
-from gradveil.scores.draws import transform_places
-from gradveil.scores.privacy import check_choice, find_normalisation
+from gradveil.scores.base import check_choice
+from gradveil.scores.policy_draws import transform_images
+from gradveil.scores.privacy import find_normalisation
 from gradveil.transforms import Policy, PolicySet
 from gradveil.types import Batch, to_pixels
 
@@ -64,18 +65,18 @@ class AccuracyScore:
         return sorted(first.values())
 
     def score(self, policy: Policy | PolicySet) -> float:
-        """Give S_acc: the mean over the batches."""
+        """Compute S_acc: the mean over the batches."""
         scores = list(self.batch_scores(policy))
         return sum(scores) / len(scores)
 
     def batch_scores(self, policy: Policy | PolicySet) -> Iterator[float]:
-        """Give the score of each batch."""
+        """Compute the score of each batch."""
         for places in self.groups:
             yield score_slopes(self.slopes(self.transformed(policy, places)), self.form)
 
     def transformed(self, policy: Policy | PolicySet, places: Sequence[int]) -> Tensor:
-        """Give the images at `places` as the network sees them under a policy."""
-        return to_pixels(transform_places(policy, self.images, places, self.seed, STREAM)).to(self.first)
+        """Return the images at `places` as the network sees them under a policy."""
+        return to_pixels(transform_images(policy, self.images, places, self.seed, STREAM)).to(self.first)
 
     def slopes(self, images: Tensor) -> Tensor:
         """Take the gradient of the summed logits with respect to each normalised image, N×values."""

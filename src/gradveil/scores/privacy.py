@@ -6,21 +6,19 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor, nn
 
-from gradveil.errors import SettingsError, UnknownNameError
+from gradveil.errors import SettingsError
 from gradveil.gradients import choose_gradients
 from gradveil.losses import CrossEntropy, Loss
 from gradveil.models import Normalise
 from gradveil.rng import generator
-from gradveil.scores.draws import transform_places
+from gradveil.scores.base import block_size, check_choice, compute_blocks
+from gradveil.scores.policy_draws import PRIVACY_STREAM, transform_images
 from gradveil.scores.quadrature import find_quadrature
 from gradveil.scores.similarity import Form, compare, multiply
 from gradveil.transforms import Policy, PolicySet
 from gradveil.types import Batch, to_pixels
 
 Start = Literal["uniform", "normal"]
-STREAM = "privacy draw"
-ROWS = 24
-"""About how many images are differentiated together: more are no faster, and no longer fit the cache."""
 MEMORY = 2**29
 """Bytes of start-point gradients that are kept; beyond that they are computed again."""
 
@@ -33,9 +31,8 @@ class PrivacyScore:
     cosine of the whole gradients (the paper's Eq. 5), "layerwise" the mean over parameter tensors (its code). The model
     is used in evaluation mode.
 
-    The score of an image depends on the seed, the policy's function and the image's place among `images` only: never on
-    which other places are asked for. To that end images are always computed in the same groups of `block`
-    neighbours; ask for whole groups where you can, for the rest of a group is computed and dropped.
+    `loss` is that of the training that the weights come from, plain cross-entropy unless given. The score of an image
+    depends on the seed, the policy's function and the image's place among `images` only.
     """
 
     def __init__(
@@ -63,11 +60,11 @@ class PrivacyScore:
 
     @property
     def block(self) -> int:
-        """Tell how many neighbouring images are computed together."""
+        """Count the neighbouring images that are computed together."""
         return block_size(self.quadrature.gradients)
 
     def score(self, policy: Policy | PolicySet, places: Sequence[int] | None = None) -> Tensor:
-        """Give S_pri of the images at `places`, all of them unless given, float64."""
+        """Return S_pri of the images at `places`, all of them unless given, float64."""
         return self.area(self.curves(policy, self.quadrature.nodes, places))
 
     def area(self, curves: Tensor) -> Tensor:
@@ -77,41 +74,51 @@ class PrivacyScore:
     def curves(
         self, policy: Policy | PolicySet, points: Sequence[float], places: Sequence[int] | None = None
     ) -> Tensor:
-        """Give GradSim at each of the points i in [0, 1], float64 images×points."""
-        wanted = list(range(len(self.images)) if places is None else places)
-        check_places(wanted, len(self.images))
+        """Return GradSim at each of the points i in [0, 1], float64 images×points."""
         check_points(points)
         size = block_size(1 + sum(0 < point < 1 for point in points))
-        found = torch.empty(len(wanted), len(points), dtype=torch.float64)
-        for block in sorted({place // size for place in wanted}):
-            members = range(block * size, min((block + 1) * size, len(self.images)))
-            rows = [(row, place - members.start) for row, place in enumerate(wanted) if place in members]
-            into, out_of = (list(numbers) for numbers in zip(*rows, strict=True))
-            found[into] = self.block_curves(policy, points, members)[out_of]
-        return found
+        return compute_blocks(
+            places, len(self.images), size, lambda members: self.block_curves(policy, points, members)
+        )
 
     def block_curves(self, policy: Policy | PolicySet, points: Sequence[float], members: range) -> Tensor:
-        """Compute GradSim for one group of images, float64 images×points."""
-        targets = to_pixels(transform_places(policy, self.images, members, self.seed, STREAM)).to(self.starts)
+        """Compute GradSim for one block of images, float64 images×points."""
+        targets = to_pixels(transform_images(policy, self.images, members, self.seed, PRIVACY_STREAM)).to(self.starts)
         inner = [point for point in points if 0 < point < 1]
         images = interpolate(self.starts[members.start : members.stop], targets, [*inner, 1.0])
         labels = self.labels[members.start : members.stop].repeat_interleave(images.shape[1])
-        found = (part.view(*images.shape[:2], -1) for part in self.gradients.walk(images.flatten(0, 1), labels))
+        gradients = (part.view(*images.shape[:2], -1) for part in self.gradients.walk(images.flatten(0, 1), labels))
         starts = self.start_gradients(members) if 0.0 in points else None
-        similarity = compare(multiply(found, starts), self.form)
+        similarity = compare(multiply(gradients, starts), self.form)
         columns = {0.0: -2, 1.0: -1} | {point: column for column, point in enumerate(inner)}
         return similarity[:, [columns[float(point)] for point in points]]
 
     def start_gradients(self, members: range) -> list[Tensor]:
-        """Give the gradients at the start points of one group, computed once if memory allows."""
+        """Return the gradients at the start points of one block, computed once if memory allows."""
         if members in self.kept:
             return self.kept[members]
         chosen = slice(members.start, members.stop)
-        found = [part.contiguous() for part in self.gradients.walk(self.starts[chosen], self.labels[chosen])]
-        held = sum(part.nbytes for group in (*self.kept.values(), found) for part in group)
+        gradients = [part.contiguous() for part in self.gradients.walk(self.starts[chosen], self.labels[chosen])]
+        held = sum(part.nbytes for group in (*self.kept.values(), gradients) for part in group)
         if held <= MEMORY:
-            self.kept[members] = found
-        return found
+            self.kept[members] = gradients
+        return gradients
+
+
+class PrivacyRiseScore:
+    """Score policies by S_pri less the similarity that the start point has already."""
+
+    def __init__(self, score: PrivacyScore) -> None:
+        self.privacy = score
+
+    @property
+    def block(self) -> int:
+        """Count the neighbouring images that are computed together."""
+        return max(self.privacy.block, block_size(1))
+
+    def score(self, policy: Policy | PolicySet, places: Sequence[int] | None = None) -> Tensor:
+        """Return the rise on the images at `places`, all of them unless given, float64."""
+        return self.privacy.score(policy, places) - self.privacy.curves(policy, [0.0], places)[:, 0]
 
 
 def interpolate(starts: Tensor, targets: Tensor, points: Sequence[float]) -> Tensor:
@@ -135,22 +142,6 @@ def draw_starts(model: nn.Module, shape: torch.Size, start: Start, seed: int) ->
 def find_normalisation(model: nn.Module) -> Normalise | None:
     """Find the layer that normalises; a model without one takes pixels as they are."""
     return next((module for module in model.modules() if isinstance(module, Normalise)), None)
-
-
-def block_size(gradients: int) -> int:
-    """Choose how many images make up about `ROWS` gradients: a power of two, so that rounds of images divide well."""
-    return 1 << max(0, (ROWS // gradients).bit_length() - 1)
-
-
-def check_choice(kind: str, name: str, allowed: Sequence[str]) -> None:
-    if name not in allowed:
-        raise UnknownNameError(kind, name, allowed)
-
-
-def check_places(places: Sequence[int], count: int) -> None:
-    wrong = [place for place in places if not 0 <= place < count]
-    if wrong:
-        raise SettingsError(f"image {wrong[0]} of {count}: give places from 0 to {count - 1}")
 
 
 def check_points(points: Sequence[float]) -> None:

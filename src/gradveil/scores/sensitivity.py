@@ -1,6 +1,7 @@
 """How much the gradient turns when the transformed image is changed a little: does it tell images apart?"""
 
 from collections.abc import Sequence
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -8,8 +9,8 @@ from torch import Tensor, nn
 from gradveil.gradients import choose_gradients
 from gradveil.losses import CrossEntropy, Loss
 from gradveil.rng import generator
-from gradveil.scores.draws import transform_places
-from gradveil.scores.privacy import block_size
+from gradveil.scores.base import block_size, compute_blocks
+from gradveil.scores.policy_draws import PRIVACY_STREAM, transform_images
 from gradveil.scores.similarity import compare, multiply
 from gradveil.transforms import Policy, PolicySet
 from gradveil.types import to_pixels
@@ -23,7 +24,7 @@ class SensitivityScore:
     """Score policies by log10(1 − GradSim) between T(x) and T(x) with noise of standard deviation `radius`.
 
     Lower is more private: a gradient that hardly turns does not tell T(x) from its neighbours. The mean is over
-    `probes` draws of the noise, the same for every policy.
+    `probes` draws of the noise, the same for every policy. `loss` is that of the training that the weights come from.
     """
 
     def __init__(
@@ -36,26 +37,22 @@ class SensitivityScore:
         loss: Loss | None = None,
         seed: int = 0,
     ) -> None:
-        self.images, self.labels, self.seed = images, labels, seed
+        first = next(model.parameters())
+        self.images, self.labels, self.seed = images.to(first.device), labels.to(first.device), seed
         sources = [generator(seed, "sensitivity", place) for place in range(len(images))]
         shape = (probes, *images.shape[1:])
-        self.noise = radius * torch.stack([torch.randn(shape, generator=source) for source in sources])
-        self.gradients = choose_gradients(model, loss or CrossEntropy(), to_pixels(images), labels)
+        self.noise = radius * torch.stack([torch.randn(shape, generator=source) for source in sources]).to(first)
+        self.gradients = choose_gradients(model, loss or CrossEntropy(), to_pixels(self.images), self.labels)
         self.block = block_size(probes + 1)
 
     def score(self, policy: Policy | PolicySet, places: Sequence[int] | None = None) -> Tensor:
-        """Give the score of the images at `places`, all of them unless given, float64."""
-        wanted = list(range(len(self.images)) if places is None else places)
-        found: dict[int, float] = {}
-        for block in sorted({place // self.block for place in wanted}):
-            members = range(block * self.block, min((block + 1) * self.block, len(self.images)))
-            found |= dict(zip(members, self.score_block(policy, members).tolist(), strict=True))
-        return torch.tensor([found[place] for place in wanted], dtype=torch.float64)
+        """Return the score of the images at `places`, all of them unless given, float64."""
+        return compute_blocks(places, len(self.images), self.block, partial(self.score_block, policy))
 
     def score_block(self, policy: Policy | PolicySet, members: range) -> Tensor:
-        """Score one group of neighbouring images, always computed together."""
+        """Score one block of neighbouring images."""
         chosen = slice(members.start, members.stop)
-        targets = to_pixels(transform_places(policy, self.images, members, self.seed, "privacy draw")).unsqueeze(1)
+        targets = to_pixels(transform_images(policy, self.images, members, self.seed, PRIVACY_STREAM)).unsqueeze(1)
         images = torch.cat([targets + self.noise[chosen], targets], 1)
         labels = self.labels[chosen].repeat_interleave(images.shape[1])
         tensors = (g.view(*images.shape[:2], -1) for g in self.gradients.walk(images.flatten(0, 1), labels))

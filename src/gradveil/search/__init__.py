@@ -1,9 +1,31 @@
 """The search for policies: Algorithm 1, racing, evolution; a journal on disk; the best ones validated."""
 
-from gradveil.search.outcome import Outcome
-from gradveil.search.run import search
-from gradveil.search.select import Trial, find_front, make_hybrid
-from gradveil.search.settings import SearchSettings
-from gradveil.search.study import Study
+from gradveil.search.folder import PAGE
+from gradveil.search.outcome import Outcome, ScoredCandidate
+from gradveil.search.records import Records, read_records
+from gradveil.search.run import SearchResult, run_search
+from gradveil.search.select import find_front, make_hybrid
+from gradveil.search.settings import BRIEFLY_TRAINED, SAMPLE, SEMI_TRAINED, SearchSettings
+from gradveil.search.status import SearchStatus, Standing, make_status
+from gradveil.search.validate import ValidatedPolicy, Validation
 
-__all__ = ["Outcome", "SearchSettings", "Study", "Trial", "find_front", "make_hybrid", "search"]
+__all__ = [
+    "BRIEFLY_TRAINED",
+    "PAGE",
+    "SAMPLE",
+    "SEMI_TRAINED",
+    "Outcome",
+    "Records",
+    "ScoredCandidate",
+    "SearchResult",
+    "SearchSettings",
+    "SearchStatus",
+    "Standing",
+    "ValidatedPolicy",
+    "Validation",
+    "find_front",
+    "make_hybrid",
+    "make_status",
+    "read_records",
+    "run_search",
+]

@@ -3,7 +3,7 @@
 The model is that of an empirical Bayes analysis of a two-way layout. S_pri of candidate c on image i is the
 candidate's mean, an effect of the image that is common to all candidates (they are scored on the same images from the
 same start points), and an error. Errors are taken as normal, with a variance of each candidate's own that is drawn
-towards that of all. What counts is the mean over all images of the study: these are finitely many and drawn without
+towards that of all. What counts is the mean over all images of the search: these are finitely many and drawn without
 replacement, so nothing remains uncertain once all are seen. Means are taken as drawn from one normal distribution,
 whose width is estimated in the first round.
 """
@@ -32,23 +32,23 @@ class Beliefs:
     centres: Tensor
     deviations: Tensor
 
-    def chances(self, keep: int, fit: Tensor, source: torch.Generator) -> Tensor:
-        """Give the chance of each candidate to be among the `keep` best of those that qualify.
+    def chances(self, keep: int, qualifying: Tensor, source: torch.Generator) -> Tensor:
+        """Compute the chance of each candidate to be among the `keep` best of those that qualify.
 
-        `fit` is the chance of each to qualify. In each of many worlds the `keep`-th best of the others is found; how
-        probably a candidate lies below it is then computed rather than counted, so that small chances are not lost.
+        `qualifying` is the chance of each to qualify. In each of many worlds the `keep`-th best of the others is found;
+        how probably a candidate lies below it is then computed, not counted, so that small chances are not lost.
         """
-        if len(fit) <= keep:
-            return fit.clone()
+        if len(qualifying) <= keep:
+            return qualifying.clone()
         total = torch.zeros_like(self.centres)
         for _ in range(WORLDS // TOGETHER):
-            noise = torch.randn(TOGETHER, len(fit), generator=source, dtype=torch.float64)
-            qualified = torch.rand(TOGETHER, len(fit), generator=source, dtype=torch.float64) < fit
-            worlds = torch.where(qualified, self.centres + self.deviations * noise, torch.inf)
+            noise = torch.randn(TOGETHER, len(qualifying), generator=source, dtype=torch.float64)
+            drawn = torch.rand(TOGETHER, len(qualifying), generator=source, dtype=torch.float64)
+            worlds = torch.where(drawn < qualifying, self.centres + self.deviations * noise, torch.inf)
             last, next_one = (worlds.kthvalue(place, keepdim=True).values for place in (keep, keep + 1))
             bar = torch.where(worlds <= last, next_one, last)
             total += torch.special.ndtr((bar - self.centres) / self.deviations.clamp_min(TINY)).sum(0)
-        return fit * total / WORLDS
+        return qualifying * total / WORLDS
 
 
 def weigh(
@@ -56,7 +56,7 @@ def weigh(
 ) -> tuple[Beliefs, float]:
     """Turn S_pri of the images seen so far, float64 candidates×images, into beliefs about the mean over all `images`.
 
-    `spread` is the standard deviation of the candidates' true means, estimated here unless given; it is given back.
+    `spread` is the standard deviation of the candidates' true means, estimated here unless given; it is returned, too.
     `rule_error` is that of the quadrature.
     """
     seen = values.shape[1]

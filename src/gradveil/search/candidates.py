@@ -33,7 +33,7 @@ def count_policies(length: int = MAX_STEPS) -> int:
 
 
 def policy_at(place: int) -> Policy:
-    """Give the policy at a place of the list of all, shorter ones first.
+    """Return the policy at a place of the list of all, shorter ones first.
 
     >>> print(policy_at(0), policy_at(50), policy_at(127_549))
     0 0-0 49-49-49

@@ -9,10 +9,9 @@ import torch
 from gradveil.rng import generator
 from gradveil.search.candidates import Candidate, draw_policy, put_together
 from gradveil.search.outcome import Outcome
-from gradveil.search.racing import Leg, Race, plan_legs
-from gradveil.search.random import take_threshold
+from gradveil.search.racing import Race, RoundPlan, plan_rounds
+from gradveil.search.score_journal import ScoreSource
 from gradveil.search.select import order
-from gradveil.search.study import Study
 from gradveil.transforms import CATALOGUE, Policy, parse_policy
 
 CROSSOVER = 0.5
@@ -25,36 +24,38 @@ BARREN = 20
 """Generations without any new function after which the search is over."""
 
 
-def evolve(study: Study, count: int) -> Outcome:
+def evolve(scores: ScoreSource, count: int, threshold: float) -> Outcome:
     """Search with `count` candidates, of which a part is drawn and the rest bred."""
-    settings = study.settings
-    least = take_threshold(study)
-    leg = plan_legs(study.images, study.block, study.kind.rough, study.kind.fine, settings.seed)[0]
+    settings = scores.settings
+    first = plan_rounds(scores.images, scores.block, scores.kind, settings.seed)[0]
     size = min(count, GENERATION * settings.keep)
     met = put_together(draw_policy(settings.seed, number, settings.length) for number in range(size))
     generation, barren = 0, 0
     while len(met) < count and barren < BARREN:
         generation += 1
-        parents = choose_parents(study, met, leg, least)
+        parents = choose_parents(scores, met, first, threshold)
         children = breed(parents, min(size, count - len(met)), generation, settings.seed, settings.length)
-        known = {one.key for one in met}
-        new = [one for one in put_together(children) if one.key not in known]
+        known = {candidate.key for candidate in met}
+        new = [candidate for candidate in put_together(children) if candidate.key not in known]
         barren = 0 if new else barren + 1
         met += new
-        study.note("generation", number=generation, met=len(met), leaders=[str(parent) for parent in parents[:3]])
-    return Race(study, met, least).run()
+        scores.note("generation", number=generation, met=len(met), leaders=[str(parent) for parent in parents[:3]])
+    return Race(scores, met, threshold).run()
 
 
-def choose_parents(study: Study, met: list[Candidate], leg: Leg, least: float) -> list[Policy]:
-    """Take the best on the images of the first round, `keep` of them that qualify, or as many as there are."""
-    found = study.privacy([one.key for one in met], leg.places, leg.rule, "S_pri of a generation")
-    ranked = [met[row] for row in order(found.mean(1).nan_to_num(nan=torch.inf).tolist())]
+def choose_parents(scores: ScoreSource, met: list[Candidate], first: RoundPlan, threshold: float) -> list[Policy]:
+    """Choose the best on the images of the first round, `keep` of them that qualify, or as many as there are."""
+    keep = scores.settings.keep
+    values = scores.privacy_scores(
+        [candidate.key for candidate in met], first.places, first.rule, "S_pri of a generation"
+    )
+    ranked = [met[row] for row in order(values.mean(1).nan_to_num(nan=torch.inf).tolist())]
     parents: list[Candidate] = []
-    while ranked and len(parents) < study.settings.keep:
-        some, ranked = ranked[: study.settings.keep - len(parents)], ranked[study.settings.keep - len(parents) :]
-        fitness = study.accuracy([one.key for one in some])
-        parents += [one for one, fit in zip(some, fitness, strict=True) if fit >= least]
-    return [parse_policy(one.key).policies[0] for one in parents]
+    while ranked and len(parents) < keep:
+        some, ranked = ranked[: keep - len(parents)], ranked[keep - len(parents) :]
+        accuracy_scores = scores.accuracy_scores([candidate.key for candidate in some])
+        parents += [candidate for candidate, score in zip(some, accuracy_scores, strict=True) if score >= threshold]
+    return [parse_policy(parent.key).policies[0] for parent in parents]
 
 
 def breed(parents: list[Policy], count: int, generation: int, seed: int, length: int) -> list[Policy]:

@@ -1,7 +1,7 @@
 """What the journal of a search holds, put in order; nothing here computes a score."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -9,21 +9,21 @@ from typing import Any
 from gradveil.errors import OutputError
 from gradveil.journal import Journal
 
-FILE = "journal.jsonl"
+JOURNAL = "journal.jsonl"
 Line = dict[str, Any]
 
 
 @dataclass(eq=False)
 class Records:
-    """The finished work of a study.
+    """The finished work of a search.
 
-    `privacy` maps (rule, policy) to the scores of the images at their places, `accuracy` a policy to its batches. A
-    score that is not finite is NaN here and null in the journal.
+    `privacy` maps (rule, policy) to the scores of the images at their places, `accuracy_batches` a policy to S_acc of
+    each batch. A score that is not finite is NaN here and null in the journal.
     """
 
     header: Line = field(default_factory=dict)
     privacy: dict[tuple[str, str], dict[int, float]] = field(default_factory=dict)
-    accuracy: dict[str, tuple[float, ...]] = field(default_factory=dict)
+    accuracy_batches: dict[str, tuple[float, ...]] = field(default_factory=dict)
     events: list[Line] = field(default_factory=list)
     validations: list[Line] = field(default_factory=list)
     seconds: float = 0.0
@@ -39,53 +39,45 @@ class Records:
             self.validations.append(line)
         elif "privacy" in line:
             for policy, values in line["scores"].items():
-                found = self.privacy.setdefault((line["privacy"], policy), {})
-                found |= dict(zip(line["places"], map(from_json, values), strict=True))
+                scores = self.privacy.setdefault((line["privacy"], policy), {})
+                scores |= dict(zip(line["places"], map(from_json, values), strict=True))
         elif "accuracy" in line:
-            self.accuracy |= {policy: tuple(map(from_json, values)) for policy, values in line["accuracy"].items()}
+            batches = {policy: tuple(map(from_json, values)) for policy, values in line["accuracy"].items()}
+            self.accuracy_batches |= batches
         if "seconds" in line:
             self.seconds += line["seconds"]
             self.jobs += 1
 
     def lacks(self, rule: str, policy: str, places: Sequence[int]) -> bool:
         """Tell whether a policy has still to be scored on one of these images."""
-        found = self.privacy.get((rule, policy), {})
-        return any(place not in found for place in places)
+        scores = self.privacy.get((rule, policy), {})
+        return any(place not in scores for place in places)
 
     def row(self, rule: str, policy: str, places: Sequence[int]) -> list[float]:
-        found = self.privacy[rule, policy]
-        return [found[place] for place in places]
+        scores = self.privacy[rule, policy]
+        return [scores[place] for place in places]
 
-    def fitness(self, policy: str) -> float | None:
-        """Give S_acc: the mean over batches; what is not finite counts as the worst there is."""
-        batches = self.accuracy.get(policy)
-        if batches is None:
-            return None
+    def accuracy_score(self, policy: str) -> float:
+        """Return S_acc: the mean over batches; what is not finite counts as the worst there is."""
+        batches = self.accuracy_batches[policy]
         mean = math.fsum(batches) / len(batches)
         return mean if math.isfinite(mean) else -math.inf
 
 
 def read_records(folder: Path) -> Records:
     """Read the journal in a folder, whether or not the search is still at work there."""
-    lines = Journal(folder / FILE).read()
-    if not lines or "study" not in lines[0]:
+    records = sort_lines(Journal(folder / JOURNAL).read())
+    if not records.header:
         raise OutputError(f"{folder} holds no search: name the folder of one, or start one there with --out {folder}")
+    return records
+
+
+def sort_lines(lines: Sequence[Line]) -> Records:
+    """Put the lines of a journal in order."""
     records = Records()
     for line in lines:
         records.take(line)
     return records
-
-
-def differences(before: Mapping[str, Any], now: Mapping[str, Any], prefix: str = "") -> list[str]:
-    """Name every setting that differs, with both values."""
-    found = []
-    for key in dict.fromkeys([*before, *now]):
-        old, new = before.get(key), now.get(key)
-        if isinstance(old, Mapping) and isinstance(new, Mapping):
-            found += differences(old, new, f"{prefix}{key}.")
-        elif old != new:
-            found.append(f"{prefix}{key} was {old} and is {new}")
-    return found
 
 
 def to_json(value: float) -> float | None:

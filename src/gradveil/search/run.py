@@ -1,155 +1,136 @@
-"""The whole search: the model, the images, the strategy, and drawing on while too few candidates qualify."""
+"""A whole search in one call: the folder, the model, the strategy, the validation, and the files."""
 
-import hashlib
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import torch
-from safetensors.torch import save
-from torch import nn
-
 from gradveil.data import DataSet
-from gradveil.defences import CropFlip
 from gradveil.errors import SettingsError
-from gradveil.models import ModelSpec
-from gradveil.rng import generator
-from gradveil.scores import accuracy_places, scoring_places
-from gradveil.search.candidates import draw_candidates
-from gradveil.search.evaluate import Material
-from gradveil.search.evolve import evolve
+from gradveil.models import factory
+from gradveil.results import record, to_json, write_file
+from gradveil.search.folder import MODEL, POLICIES, RESULT, opened_folder
+from gradveil.search.jobs import choose_images, leave_out_scored, make_inputs
 from gradveil.search.outcome import Outcome
-from gradveil.search.racing import Race
-from gradveil.search.random import search_randomly, take_threshold
+from gradveil.search.records import Records
+from gradveil.search.report import make_figures, make_policies
+from gradveil.search.score_journal import ScoreJournal
+from gradveil.search.scoring_model import ScoringModel, prepare_model, read_checkpoint, train_model
 from gradveil.search.settings import SearchSettings
-from gradveil.search.study import OnProgress, Study
-from gradveil.search.threshold import describe_scores, is_out_of_reach
-from gradveil.training import Checkpoint, load_checkpoint, train
-from gradveil.training.state import STATE
-from gradveil.types import Batch
+from gradveil.search.strategies import find_policies
+from gradveil.search.validate import ValidatedPolicy, Validation, validate
+from gradveil.study import OnProgress, silent
+from gradveil.training import Checkpoint
+from gradveil.workers import Crew, Workers
 
-BATCH = 100
-PUBLIC = 1000
-"""Training images that stand for what anyone can have, for a score that is held against chance."""
-MOST = 3
-"""How many times `candidates` are drawn at most while too few qualify."""
-
-
-def search_by_racing(study: Study, count: int) -> Outcome:
-    """Race the first `count` candidates."""
-    settings = study.settings
-    candidates = draw_candidates(settings.seed, count, settings.length)
-    return Race(study, candidates, take_threshold(study)).run()
-
-
-STRATEGIES: dict[str, Callable[[Study, int], Outcome]] = {
-    "racing": search_by_racing,
-    "random": search_randomly,
-    "evolve": evolve,
-}
-
-
-def search(study: Study) -> Outcome:
-    """Run the strategy; draw on while fewer than `keep` qualify, until that proves hopeless."""
-    settings = study.settings
-    count, most = settings.candidates, MOST * settings.candidates
-    while True:
-        study.drawn = count
-        outcome = STRATEGIES[settings.strategy](study, count)
-        if len(outcome.kept) == settings.keep:
-            study.note("done", drawn=count)
-            return outcome
-        if outcome.count("failed") == len(outcome.trials):
-            raise SettingsError(
-                f"S_pri is not finite for any of {len(outcome.trials)} candidates: train the model again"
-            )
-        scores = outcome.accuracies
-        passed = sum(score >= outcome.least for score in scores)
-        study.note("too few", drawn=count, qualified=passed)
-        if is_out_of_reach(passed, len(scores), settings.keep, most):
-            raise SettingsError(
-                f"the accuracy threshold {settings.accuracy_threshold} is out of reach: {passed} of {len(scores)} "
-                f"different candidates have S_acc ≥ {outcome.least:.4g}, and {settings.keep} are wanted; S_acc: "
-                f"{describe_scores(scores)}. Lower it with --accuracy-threshold, or keep fewer with --keep"
-            )
-        count = min(most, count + max(settings.keep, settings.candidates // 2))
+OnChange = Callable[[Records], None]
+"""Called with all that is known so far: at the start and whenever there is progress."""
 
 
 @dataclass(frozen=True, eq=False)
-class Prepared:
-    """The two models; `digest` identifies the weights that S_pri is taken on."""
+class SearchResult:
+    """What a search found: the outcome, the policies that were validated, and the record as `search.json` holds it."""
 
-    spec: ModelSpec
-    model: nn.Module
-    fresh: nn.Module
-    digest: str
-    made: dict[str, Any]
+    outcome: Outcome
+    validated: tuple[ValidatedPolicy, ...]
+    record: dict[str, Any]
+
+    @property
+    def policies(self) -> list[str]:
+        """List the kept policies, the best first."""
+        return [candidate.policy for candidate in self.outcome.kept]
+
+    @property
+    def hybrid(self) -> str:
+        """Return the best policies without a transformation in common, joined."""
+        return str(self.record["hybrid"])
 
 
-def prepare(loaded: Checkpoint, seed: int) -> Prepared:
-    """Take the model of a checkpoint for S_pri, and a fresh one of the same kind for S_acc."""
-    digest = hashlib.sha256(save(loaded.weights)).hexdigest()
-    fresh = loaded.spec.build(generator(seed, "model"))
-    return Prepared(loaded.spec, loaded.build(), fresh, digest, dict(loaded.made))
+def run_search(
+    settings: SearchSettings,
+    data: DataSet,
+    folder: Path,
+    *,
+    workers: int | Crew = 1,
+    resume: bool = False,
+    overwrite: bool = False,
+    checkpoint: Path | Checkpoint | None = None,
+    validation: Validation | None = None,
+    progress: OnProgress = silent,
+    on_change: OnChange | None = None,
+) -> SearchResult:
+    """Search for policies and write the journal, `policies.json` and `search.json` to a folder.
 
-
-def check_data(loaded: Checkpoint, path: Path, data: DataSet) -> None:
-    """Refuse a checkpoint for other images."""
-    if loaded.spec.shape != data.shape or loaded.spec.classes != data.classes:
-        raise SettingsError(
-            f"{path} is for images of {loaded.spec.shape} in {loaded.spec.classes} classes, the data has {data.shape} "
-            f"in {data.classes}: choose the data it was trained on"
+    Scores are computed on the weights of `checkpoint`, which then brings its own model and loss, or on a model that is
+    trained as the settings say. A search that was stopped goes on with `resume` and the same settings.
+    """
+    prepared = None
+    if checkpoint is not None:
+        prepared = prepare_model(read_checkpoint(checkpoint, settings.model, data), settings.seed)
+        settings = replace(
+            settings,
+            model=prepared.spec.name,
+            training=None,
+            weights=prepared.digest,
+            loss=str(prepared.loss),
         )
+    check_inputs(settings, data, prepared, validation)
+    with (
+        Workers(workers) if isinstance(workers, int) else nullcontext(workers) as crew,
+        opened_folder(folder, settings, resume, overwrite) as (journal, records),
+    ):
+        report = Reporter(records, progress, on_change)
+        if prepared is None:
+            prepared = prepare_model(train_model(settings, data, folder / MODEL, report), settings.seed)
+        scores = ScoreJournal(settings, journal, records, crew, make_inputs(settings, data, prepared), report)
+        outcome = find_policies(scores)
+        validated = []
+        if validation is not None:
+            others = leave_out_scored(settings, data)
+            validated = validate(scores, prepared.spec.name, outcome.kept, others, validation, report)
+        return write_result(folder, scores, prepared, outcome, validated)
 
 
-def train_model(settings: SearchSettings, data: DataSet, folder: Path, progress: OnProgress) -> Checkpoint:
-    """Train the model that S_pri is taken on; one that was cut short goes on, one that is there is taken."""
-    assert settings.training is not None
-    final = folder / "final.safetensors"
-    if not (final.exists() and final.with_suffix(".json").exists()):
-        spec = ModelSpec(settings.model, data.shape, data.classes, data.mean, data.std)
-        train(
-            spec.build(generator(settings.seed, "model")),
-            data,
-            settings.training,
-            defences=[CropFlip()],
-            seed=settings.seed,
-            phases=["final"],
-            device=settings.device,
-            folder=folder,
-            spec=spec,
-            resume=(folder / STATE).exists(),
-            progress=lambda now: progress("training the model", now.step, now.steps),
-        )
-    return load_checkpoint(final, settings.model if ":" in settings.model else None)
+def check_inputs(
+    settings: SearchSettings, data: DataSet, prepared: ScoringModel | None, validation: Validation | None
+) -> None:
+    """Refuse what cannot work before anything is written or trained."""
+    if settings.training is None and prepared is None:
+        raise SettingsError(f"the weights {settings.weights} are not there: give their checkpoint")
+    factory(settings.model)
+    choose_images(settings, data)
+    left = len(leave_out_scored(settings, data).test)
+    if validation is not None and validation.best and validation.images > left:
+        raise SettingsError(f"--validate-images {validation.images}: {left} test images are not scored; attack fewer")
 
 
-def make_material(settings: SearchSettings, data: DataSet, prepared: Prepared) -> Material:
-    """Choose the images that are scored: those that `gradveil score` takes, too."""
-    total = len(data.test)
-    size = min(BATCH, total - total // 5)
-    scored = scoring_places(total, settings.images)
-    batches = accuracy_places(total, size, settings.accuracy_batches)
-    return Material(
-        prepared.model,
-        prepared.fresh,
-        data.test.images[scored],
-        data.test.labels[scored],
-        data.test.images[batches],
-        data.test.labels[batches],
-        len(batches) // size,
-        Batch(data.train.images[:PUBLIC], data.train.labels[:PUBLIC]),
-        settings.score,
-        settings.seed,
-        settings.device,
-    )
+class Reporter:
+    """Report progress, and hand on all that is known so far."""
+
+    def __init__(self, records: Records, progress: OnProgress, on_change: OnChange | None) -> None:
+        self.records, self.progress, self.on_change = records, progress, on_change
+        self.change()
+
+    def __call__(self, what: str, done: int, total: int) -> None:
+        self.progress(what, done, total)
+        self.change()
+
+    def change(self) -> None:
+        if self.on_change is not None:
+            self.on_change(self.records)
 
 
-def unscored(settings: SearchSettings, data: DataSet) -> DataSet:
-    """Leave the scored images out of the test split, for whoever attacks or tests what was found."""
-    total = len(data.test)
-    size = min(BATCH, total - total // 5)
-    used = {*scoring_places(total, settings.images), *accuracy_places(total, size, settings.accuracy_batches)}
-    left = torch.tensor([place for place in range(total) if place not in used])
-    return replace(data, test=data.test.take(left))
+def write_result(
+    folder: Path,
+    scores: ScoreJournal,
+    prepared: ScoringModel,
+    outcome: Outcome,
+    validated: list[ValidatedPolicy],
+) -> SearchResult:
+    """Write the policies and, last, the record."""
+    figures = make_figures(scores, outcome, validated)
+    result = record("search", scores.settings.to_record(), {**figures, "weights": prepared.digest})
+    write_file(folder / POLICIES, to_json(make_policies(figures)))
+    write_file(folder / RESULT, to_json(result))
+    return SearchResult(outcome, tuple(validated), result)

@@ -1,59 +1,19 @@
 """From scores to a choice: the ranking, the hybrid, and the front of what no other policy beats in both scores."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
-from gradveil.metrics import mean_interval
+from gradveil.metrics import pareto_front
+from gradveil.search.outcome import ScoredCandidate
 from gradveil.transforms import Policy, PolicySet, parse_policy, share_transforms
 
 ALPHA = 0.7
 """The weight of the mean in the journal version's rule."""
 HYBRID = 2
 """The published hybrids have two members."""
-Status = Literal["kept", "beaten", "rejected", "unfit", "failed"]
-
-
-@dataclass(frozen=True)
-class Trial:
-    """What is known of one candidate at the end.
-
-    `privacy` is S_pri of each image that was scored; `exact` tells whether these are all images, by the rule that
-    counts. Status: kept, beaten by others in an exact comparison, rejected on rougher scores, unfit because S_acc is
-    below the threshold, failed because S_pri is not finite. Rejected ones may lack S_acc.
-    """
-
-    policy: str
-    key: str
-    drawn: tuple[str, ...]
-    privacy: tuple[float, ...]
-    exact: bool
-    accuracy: float | None
-    status: Status
-
-    @property
-    def mean(self) -> float:
-        return math.fsum(self.privacy) / len(self.privacy) if self.privacy else math.nan
-
-    def to_record(self) -> dict[str, Any]:
-        """Give the trial as it stands in JSON."""
-        interval = mean_interval(self.privacy)
-        return {
-            "policy": self.policy,
-            "readable": parse_policy(self.policy).readable,
-            "privacy": interval.mean,
-            "privacy_low": interval.low,
-            "privacy_high": interval.high,
-            "privacy_std": interval.std,
-            "images": interval.count,
-            "exact": self.exact,
-            "accuracy": self.accuracy,
-            "drawn_as": list(self.drawn),
-        }
 
 
 @dataclass(frozen=True)
@@ -99,7 +59,7 @@ def make_criterion(select: str, values: Tensor) -> Criterion:
 
 
 def order(values: Sequence[float]) -> list[int]:
-    """Give the places from the least value to the greatest; equal ones stay in the order in which they came."""
+    """List the places from the least value to the greatest; equal ones stay in the order in which they came."""
     return sorted(range(len(values)), key=lambda place: (values[place], place))
 
 
@@ -122,14 +82,7 @@ def in_common(first: Policy, second: Policy) -> bool:
     return bool(shared.indices or shared.functions)
 
 
-def find_front(trials: Sequence[Trial]) -> list[Trial]:
-    """Keep the trials that no other beats in one score and equals or beats in the other, the most private first."""
-    scored = [(trial.mean, -trial.accuracy, trial) for trial in trials if trial.accuracy is not None]
-    finite = [entry for entry in scored if math.isfinite(entry[0]) and math.isfinite(entry[1])]
-    front: list[Trial] = []
-    lowest = math.inf
-    for _, cost, trial in sorted(finite, key=lambda entry: entry[:2]):
-        if cost < lowest:
-            front.append(trial)
-            lowest = cost
-    return front
+def find_front(candidates: Sequence[ScoredCandidate]) -> list[ScoredCandidate]:
+    """Keep the candidates that no other beats in one score and equals or beats in the other, the most private first."""
+    scored = [candidate for candidate in candidates if candidate.accuracy_score is not None]
+    return pareto_front(scored, cost=lambda one: one.mean, value=lambda one: one.accuracy_score or 0.0)

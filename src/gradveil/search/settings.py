@@ -1,14 +1,15 @@
 """What a search is asked to do."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from gradveil.errors import SettingsError, UnknownNameError
+from gradveil.losses import CrossEntropy, parse_loss
+from gradveil.results import read_settings
 from gradveil.rng import derive
-from gradveil.scores import find_quadrature
+from gradveil.scores import EXACT, find_quadrature, find_score
 from gradveil.search.candidates import count_policies
-from gradveil.search.evaluate import EXACT, find_score
 from gradveil.search.threshold import Threshold
 from gradveil.training import BRIEF, PAPER, TrainingSettings
 from gradveil.transforms.policy import MAX_STEPS
@@ -32,8 +33,8 @@ class SearchSettings:
     is a quantile is taken over the first `accuracy_sample` different candidates, over all of them if that is None.
     `error` bounds the share of the true best ones that racing may lose. `quadrature` is the rule that counts: by
     default that of the papers' code for `random`, one of six gradients for the others, which begin with cheaper ones.
-    `training` is how the model that S_pri is taken on is made, `weights` the SHA-256 of its weights if it is there
-    already.
+    `training` is how the model that S_pri is computed on is made, `weights` the SHA-256 of its weights if it is there
+    already. `loss` is that of these weights; by default the training's, or plain cross-entropy for given weights.
     """
 
     data: str = SAMPLE
@@ -52,6 +53,7 @@ class SearchSettings:
     error: float = 0.02
     training: TrainingSettings | None = BRIEFLY_TRAINED
     weights: str | None = None
+    loss: str | None = None
     device: str = "cpu"
     seed: int = 0
 
@@ -79,37 +81,40 @@ class SearchSettings:
             raise SettingsError(f"accuracy sample is {self.accuracy_sample}: a quantile needs 2 candidates or more")
         if (self.training is None) == (self.weights is None):
             raise SettingsError("a search needs either a training or weights, and not both")
+        if self.training is not None and self.loss not in (None, self.training.loss):
+            raise SettingsError(f"loss is {self.loss}: the training has {self.training.loss}; leave it out")
+        parse_loss(self.scoring_loss)
         find_score(self.score)
         find_quadrature(self.rule)
         Threshold.parse(self.accuracy_threshold)
 
     @property
     def sampled(self) -> int:
-        """Give the number of candidates that a quantile is taken over."""
+        """Count the candidates that a quantile is taken over."""
         if self.accuracy_sample is not None:
             return self.accuracy_sample
         return self.candidates if self.strategy == "random" else min(self.candidates, 32)
 
     @property
     def rule(self) -> str:
-        """Give the rule that counts."""
+        """Return the rule that counts."""
         return self.quadrature or (PUBLISHED if self.strategy == "random" else EXACT)
 
+    @property
+    def scoring_loss(self) -> str:
+        """Name the loss that scores are computed with."""
+        if self.training is not None:
+            return self.training.loss
+        return self.loss or str(CrossEntropy())
+
     def to_record(self) -> dict[str, Any]:
-        """Give the settings as they stand in JSON."""
-        return asdict(self) | {"quadrature": self.rule}
+        """Return the settings as they stand in JSON."""
+        return asdict(self) | {"quadrature": self.rule, "loss": self.scoring_loss}
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> "SearchSettings":
         """Read settings back from JSON; an unknown key is refused."""
-        allowed = {entry.name for entry in fields(cls)}
-        for key in record:
-            if key not in allowed:
-                raise UnknownNameError("search setting", key, allowed)
-        values = dict(record)
-        if values.get("training") is not None:
-            values["training"] = TrainingSettings.from_record(values["training"])
-        return cls(**values)
+        return read_settings(cls, record, "search", training=TrainingSettings.from_record)
 
 
 def require(kind: str, name: str, allowed: tuple[str, ...]) -> None:

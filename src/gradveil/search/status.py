@@ -17,18 +17,18 @@ class Standing:
     privacy: float
     images: int
     exact: bool
-    accuracy: float | None
+    accuracy_score: float | None
 
 
 @dataclass(frozen=True)
-class Status:
+class SearchStatus:
     """A search at one moment; `leaders` are the best of those that were scored most thoroughly."""
 
     settings: SearchSettings
     finished: bool
     jobs: int
     seconds: float
-    tried: int
+    with_accuracy: int
     rounds: tuple[Line, ...]
     standings: tuple[Standing, ...]
     leaders: tuple[Standing, ...]
@@ -37,22 +37,22 @@ class Status:
     @property
     def headline(self) -> str:
         """Say in a line how far it is."""
-        counts = f"{len(self.standings)} different policies scored, {self.tried} with S_acc"
+        counts = f"{len(self.standings)} different policies scored, {self.with_accuracy} with S_acc"
         state = "finished" if self.finished else "no score yet" if not self.jobs else "at work"
         last = f"; round {self.rounds[-1]['number']} of {self.rounds[-1]['of']} done" if self.rounds else ""
         return f"{state}: {counts}{last}; {self.seconds:.0f} s of processor time"
 
 
-def make_status(records: Records) -> Status:
+def make_status(records: Records) -> SearchStatus:
     """Put the journal's lines together."""
     settings = SearchSettings.from_record(records.header["study"])
     standings = find_standings(records, settings)
-    return Status(
+    return SearchStatus(
         settings,
         any(line["event"] == "done" for line in records.events),
         records.jobs,
         records.seconds,
-        len(records.accuracy),
+        len(records.accuracy_batches),
         tuple(line for line in records.events if line["event"] == "round"),
         tuple(standings),
         tuple(find_leaders(standings, settings.keep)),
@@ -65,17 +65,22 @@ def find_standings(records: Records, settings: SearchSettings) -> list[Standing]
     seen: dict[str, dict[int, float]] = {}
     for (_, policy), values in records.privacy.items():
         seen.setdefault(policy, {}).update(values)
-    found = []
+    standings = []
     for policy, values in seen.items():
         exact = records.privacy.get((settings.rule, policy), {})
         is_exact = len(exact) == settings.images
         scores = list((exact if is_exact else values).values())
-        mean = math.fsum(scores) / len(scores)
-        fitness = records.fitness(policy)
-        found.append(
-            Standing(policy, mean, len(scores), is_exact, fitness if fitness is not None and fitness > -1e300 else None)
+        accuracy_score = records.accuracy_score(policy) if policy in records.accuracy_batches else -math.inf
+        standings.append(
+            Standing(
+                policy,
+                math.fsum(scores) / len(scores),
+                len(scores),
+                is_exact,
+                accuracy_score if math.isfinite(accuracy_score) else None,
+            )
         )
-    return [standing for standing in found if math.isfinite(standing.privacy)]
+    return [standing for standing in standings if math.isfinite(standing.privacy)]
 
 
 def find_leaders(standings: Sequence[Standing], keep: int) -> list[Standing]:

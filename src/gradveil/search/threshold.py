@@ -38,7 +38,7 @@ class Threshold:
         return cls(value, is_quantile)
 
     def over(self, scores: Sequence[float]) -> float:
-        """Give the least score that qualifies, given the scores of some candidates.
+        """Return the least score that qualifies, given the scores of some candidates.
 
         Of these at least the share `1 - value` qualifies: the quantile is one of the scores, never between two.
         """

@@ -4,17 +4,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from gradveil.audit import AuditSettings, run_audit
+from gradveil.attacks import find_attack
 from gradveil.data import DataSet
+from gradveil.errors import SettingsError
 from gradveil.metrics import Interval
 from gradveil.scores import simplify
+from gradveil.search.outcome import ScoredCandidate
 from gradveil.search.records import Line
-from gradveil.search.study import OnProgress, Study
+from gradveil.search.score_journal import ScoreJournal
+from gradveil.study import OnProgress
 from gradveil.training import BRIEF, TrainingSettings
 from gradveil.transforms import parse_policy
 
-ATTACK = "standard"
-IMAGES = 4
 TRAINING_IMAGES = 5000
 CONTROL = "none"
 GROUP = 2
@@ -24,40 +25,46 @@ GROUP = 2
 class Validation:
     """How the best policies are tried: few images, a strong attack, a brief training.
 
-    `steps`, if given, replaces the attack's own number, where it is a single attack.
+    `best` counts the policies, `images` those that each is attacked on. `steps`, if given, replaces the attack's own
+    number. `workers` counts the processes of the audit.
     """
 
-    attack: str
-    images: int
-    training: TrainingSettings
+    best: int
+    attack: str = "standard"
+    images: int = 4
     steps: int | None = None
+    workers: int = 1
 
-    def to_record(self) -> dict[str, Any]:
-        return {
-            "attack": self.attack,
-            "images": self.images,
-            "training": self.training.to_record(),
-            "steps": self.steps,
-        }
+    def __post_init__(self) -> None:
+        find_attack(self.attack)
+        if self.best < 0 or self.images < 1:
+            raise SettingsError(
+                f"--validate {self.best} with {self.images} images: give 0 policies or more and 1 image or more"
+            )
+
+    def to_record(self, data: DataSet) -> dict[str, Any]:
+        """Return what decides the figures, as it stands in JSON."""
+        training = choose_training(data).to_record()
+        return {"attack": self.attack, "images": self.images, "training": training, "steps": self.steps}
 
 
 @dataclass(frozen=True)
-class Validated:
+class ValidatedPolicy:
     """One policy: its scores, what the attacker gained over chance in dB, and the accuracy after the training."""
 
     policy: str
-    privacy: float
+    privacy_score: float
     accuracy_score: float
     advantage: Interval | None
     finding: str
     test_accuracy: float
 
     def to_record(self) -> dict[str, Any]:
-        """Give the figures as they stand in JSON."""
+        """Return the figures as they stand in JSON."""
         advantage = self.advantage
         return {
             "policy": self.policy,
-            "privacy": self.privacy,
+            "privacy": self.privacy_score,
             "accuracy": self.accuracy_score,
             "advantage": None if advantage is None else advantage.mean,
             "advantage_low": None if advantage is None else advantage.low,
@@ -68,84 +75,88 @@ class Validated:
         }
 
 
-def plan_validation(data: DataSet, attack: str = ATTACK, images: int = IMAGES, steps: int | None = None) -> Validation:
-    """Train on about as many images as the bundled sample has, whatever the data."""
-    training = replace(BRIEF, fraction=min(1.0, TRAINING_IMAGES / len(data.train)))
-    return Validation(attack, images, training, steps)
-
-
 def validate(
-    study: Study,
+    scores: ScoreJournal,
     model: str,
-    policies: Sequence[str],
+    ranked: Sequence[ScoredCandidate],
     data: DataSet,
-    plan: Validation,
-    workers: int,
+    validation: Validation,
     progress: OnProgress,
-) -> list[Validated]:
-    """Attack and train with each policy and, as their control, with the base augmentation alone.
+) -> list[ValidatedPolicy]:
+    """Attack and train with the best policies and, as their control, with the base augmentation alone.
 
     `data` must be without the images that were scored. What the journal holds is not done again.
     """
-    found = []
-    for number, policy in enumerate([CONTROL, *policies], 1):
-        line = find_line(study, policy, plan) or try_policy(study, model, policy, data, plan, workers, progress)
-        found.append(read_line(study, policy, line))
-        progress("validating", number, len(policies) + 1)
-    return found
+    best = [candidate.policy for candidate in ranked[: validation.best]]
+    policies = [CONTROL, *best] if best else []
+    wanted = validation.to_record(data)
+    validated = []
+    for number, policy in enumerate(policies, 1):
+        line = find_line(scores.records.validations, policy, wanted)
+        if line is None:
+            line = {"validation": wanted, "policy": policy}
+            line |= try_policy(scores, model, policy, data, validation, progress)
+            scores.write(line)
+        validated.append(read_line(scores, line))
+        progress("validating", number, len(policies))
+    return validated
 
 
-def find_line(study: Study, policy: str, plan: Validation) -> Line | None:
-    wanted = plan.to_record()
-    for line in study.records.validations:
-        if line["policy"] == policy and line["validation"] == wanted:
-            return line
-    return None
+def choose_training(data: DataSet) -> TrainingSettings:
+    """Train on about as many images as the bundled sample has, whatever the data."""
+    return replace(BRIEF, fraction=min(1.0, TRAINING_IMAGES / len(data.train)))
+
+
+def find_line(lines: Sequence[Line], policy: str, wanted: dict[str, Any]) -> Line | None:
+    """Find what the journal holds of a policy under the same attack and training."""
+    matching = (line for line in lines if line["policy"] == policy and line["validation"] == wanted)
+    return next(matching, None)
 
 
 def try_policy(
-    study: Study, model: str, policy: str, data: DataSet, plan: Validation, workers: int, progress: OnProgress
-) -> Line:
+    scores: ScoreJournal, model: str, policy: str, data: DataSet, validation: Validation, progress: OnProgress
+) -> dict[str, Any]:
     """Audit one arm after a brief training under it; the attacker is told the policy, though never its draws."""
+    from gradveil.audit import AuditSettings, run_audit
+
     arm = "crop-flip" if policy == CONTROL else f"policy:{policy}"
     settings = AuditSettings(
-        data=study.settings.data,
+        data=scores.settings.data,
         model=model,
         arms=(arm,),
         phases=("final",),
-        attacks=(plan.attack,),
-        images=plan.images,
+        attacks=(validation.attack,),
+        images=validation.images,
         knows_defence=True,
-        steps=plan.steps,
-        training=plan.training,
+        steps=validation.steps,
+        training=choose_training(data),
         floor_images=min(2000, len(data.train)),
         group=GROUP,
-        seed=study.settings.seed,
+        seed=scores.settings.seed,
     )
     report = run_audit(
         settings,
         data,
-        workers=workers,
-        device=study.settings.device,
+        workers=validation.workers,
+        device=scores.settings.device,
         progress=lambda stage, share: progress(f"{policy}: {stage}", round(100 * share), 100),
     )
     summary = report.summaries[0]
     gained = summary.advantage
-    line = {
-        "validation": plan.to_record(),
-        "policy": policy,
+    return {
         "advantage": None if gained is None else [gained.mean, gained.low, gained.high, gained.std, gained.count],
         "finding": summary.finding,
         "test_accuracy": report.accuracies[arm],
     }
-    study.write(line)
-    return line
 
 
-def read_line(study: Study, policy: str, line: Line) -> Validated:
+def read_line(scores: ScoreJournal, line: Line) -> ValidatedPolicy:
     """Put the scores of a policy beside what was measured."""
+    policy = line["policy"]
     key = str(simplify(parse_policy(policy)))
-    values = study.privacy([key], range(study.images), study.settings.rule, f"S_pri of {policy}")
-    (fitness,) = study.accuracy([key])
+    values = scores.privacy_scores([key], range(scores.images), scores.settings.rule, f"S_pri of {policy}")
+    (accuracy_score,) = scores.accuracy_scores([key])
     advantage = None if line["advantage"] is None else Interval(*line["advantage"])
-    return Validated(policy, float(values.mean()), fitness, advantage, line["finding"], line["test_accuracy"])
+    return ValidatedPolicy(
+        policy, float(values.mean()), accuracy_score, advantage, line["finding"], line["test_accuracy"]
+    )

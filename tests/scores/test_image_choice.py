@@ -4,20 +4,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gradveil import data as data_sets
 from gradveil.errors import SettingsError
-from gradveil.scores import accuracy_places, scoring_places
+from gradveil.scores import choose_accuracy_images, choose_privacy_images, choose_public_images
 
 
 def test_the_papers_places() -> None:
-    assert scoring_places(10_000, 100) == list(range(200, 700, 5))
-    assert accuracy_places(10_000) == list(range(200, 1200))
+    assert choose_privacy_images(10_000, 100) == list(range(200, 700, 5))
+    assert choose_accuracy_images(10_000) == list(range(200, 1200))
 
 
 @given(st.integers(5, 2000), st.data())
 def test_places_are_different_and_inside(total: int, data: st.DataObject) -> None:
     first = min(200, total // 5)
     count = data.draw(st.integers(1, total - first))
-    places = scoring_places(total, count)
+    places = choose_privacy_images(total, count)
     assert len(set(places)) == count
     assert first <= min(places) <= max(places) < total
 
@@ -25,7 +26,14 @@ def test_places_are_different_and_inside(total: int, data: st.DataObject) -> Non
 def test_what_does_not_fit_is_refused() -> None:
     for count in (0, 801):
         with pytest.raises(SettingsError, match="give from 1 to 800; the first 200 are attacked"):
-            scoring_places(1000, count)
-    assert len(accuracy_places(450, batch=100)) == 300
+            choose_privacy_images(1000, count)
+    assert len(choose_accuracy_images(450, batch=100)) == 300
     with pytest.raises(SettingsError, match="give smaller batches"):
-        accuracy_places(100, batch=100)
+        choose_accuracy_images(100, batch=100)
+
+
+def test_public_images_are_training_images() -> None:
+    sample = data_sets.load("fashion-mnist-sample")
+    public = choose_public_images(sample)
+    assert len(public) == 1000
+    assert public.images.equal(sample.train.images[:1000])

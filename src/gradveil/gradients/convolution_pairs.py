@@ -1,4 +1,4 @@
-"""Batch normalisation in evaluation mode, folded into the convolution before it: one pass over the images less."""
+"""Convolutions with a batch normalisation after them, and how its running statistics are folded into their weights."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 
 @dataclass(frozen=True, eq=False)
-class Pair:
+class ConvolutionPair:
     """A convolution, the batch normalisation that takes its output, and how many positions that output has."""
 
     convolution: nn.Conv2d
@@ -23,27 +23,27 @@ class Pair:
 
     @property
     def deviation(self) -> Tensor:
-        """Give 1/σ of each channel."""
+        """Return 1/σ of each channel."""
         variance = self.normalisation.running_var
         assert variance is not None
         return (variance + self.normalisation.eps).rsqrt()
 
     @property
     def shift(self) -> Tensor:
-        """Give what is added to each channel before it is scaled: the bias less the running mean."""
+        """Return what is added to each channel before it is scaled: the bias less the running mean."""
         mean, bias = self.normalisation.running_mean, self.convolution.bias
         assert mean is not None
         return -mean if bias is None else bias - mean
 
 
 @torch.no_grad()
-def find_pairs(model: nn.Module, image: Tensor) -> list[Pair]:
+def find_pairs(model: nn.Module, image: Tensor) -> list[ConvolutionPair]:
     """Watch an image pass and find every batch normalisation that is fed straight from a convolution.
 
     That nothing else takes the convolution's output cannot be seen here: compare the folded model with the original.
     """
     made: list[tuple[nn.Conv2d, Tensor]] = []
-    pairs: list[Pair] = []
+    pairs: list[ConvolutionPair] = []
 
     def watch(name: str) -> Callable[[nn.Module, tuple[Tensor, ...], Tensor], None]:
         def keep(module: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> None:
@@ -51,7 +51,7 @@ def find_pairs(model: nn.Module, image: Tensor) -> list[Pair]:
                 made.append((module, output))
             elif type(module) is nn.BatchNorm2d and module.affine and module.track_running_stats:
                 sources = [convolution for convolution, tensor in made if tensor is inputs[0]]
-                pairs.extend(Pair(source, module, name, output[0, 0].numel()) for source in sources)
+                pairs.extend(ConvolutionPair(source, module, name, output[0, 0].numel()) for source in sources)
 
         return keep
 
@@ -65,7 +65,7 @@ def find_pairs(model: nn.Module, image: Tensor) -> list[Pair]:
 
 
 @torch.no_grad()
-def fold(model: nn.Module, pair: Pair) -> None:
+def fold(model: nn.Module, pair: ConvolutionPair) -> None:
     """Put the normalisation into the convolution's weights and nothing in its place; `pair` loses its meaning."""
     convolution, normalisation = pair.convolution, pair.normalisation
     scale = normalisation.weight * pair.deviation

@@ -1,17 +1,20 @@
-"""Which images of the test split are scored: never those that attacks are tried on."""
+"""Which images are scored, never those that attacks are tried on, and which ones anyone can have."""
 
+from gradveil.data import DataSet
 from gradveil.errors import SettingsError
+from gradveil.types import Batch
 
+PUBLIC = 1000
 FIRST = 200
 STEP = 5
 
 
-def scoring_places(total: int, count: int) -> list[int]:
+def choose_privacy_images(total: int, count: int) -> list[int]:
     """Choose `count` of `total` test images for S_pri: 200, 205, … as in the papers' code.
 
     A split of fewer than a thousand begins after a fifth of it; where fives do not fit, the steps are shorter.
 
-    >>> scoring_places(1000, 4), scoring_places(100, 30)[-1]
+    >>> choose_privacy_images(1000, 4), choose_privacy_images(100, 30)[-1]
     ([200, 205, 210, 215], 78)
     """
     first = first_place(total)
@@ -21,12 +24,12 @@ def scoring_places(total: int, count: int) -> list[int]:
     return [first + step * position for position in range(count)]
 
 
-def accuracy_places(total: int, batch: int = 100, batches: int = 10) -> list[int]:
+def choose_accuracy_images(total: int, batch: int = 100, batches: int = 10) -> list[int]:
     """Choose the test images for S_acc, whole batches: those from 200 on as in the papers' code.
 
     If there are fewer, as many whole batches as there are.
 
-    >>> len(accuracy_places(1000)), len(accuracy_places(10_000))
+    >>> len(choose_accuracy_images(1000)), len(choose_accuracy_images(10_000))
     (800, 1000)
     """
     first = first_place(total)
@@ -38,3 +41,8 @@ def accuracy_places(total: int, batch: int = 100, batches: int = 10) -> list[int
 
 def first_place(total: int) -> int:
     return min(FIRST, total // 5)
+
+
+def choose_public_images(data: DataSet) -> Batch:
+    """Choose the training images that stand for those that anyone can have."""
+    return Batch(data.train.images[:PUBLIC], data.train.labels[:PUBLIC])

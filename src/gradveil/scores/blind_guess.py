@@ -6,27 +6,33 @@ from torch import Tensor
 
 from gradveil.metrics import Floor, choose_floor, make_guesses, psnr
 from gradveil.rng import generator
-from gradveil.scores.draws import function_of, simplify, transform_places
+from gradveil.scores.base import compute_blocks
+from gradveil.scores.policy_draws import PRIVACY_STREAM, function_of, simplify, transform_images
 from gradveil.transforms import Policy, PolicySet
 from gradveil.types import Batch, to_pixels
 
 
-class BlindScore:
+class BlindGuessScore:
     """Score policies by the chance floor of their images, negative so that lower is more private.
 
     Where an attack rebuilds everything, what it gains over chance is what chance leaves. The guesses are made of one
     half of the `public` images; the other half chooses between them.
     """
 
-    def __init__(self, images: Tensor, labels: Tensor, public: Batch, classes: int, seed: int = 0) -> None:
-        self.images, self.labels, self.public = images, labels, public
-        self.classes, self.seed = classes, seed
+    block = 8
+
+    def __init__(self, images: Batch, public: Batch, classes: int, seed: int = 0) -> None:
+        self.images, self.public, self.classes, self.seed = images, public, classes, seed
 
     def score(self, policy: Policy | PolicySet, places: Sequence[int] | None = None) -> Tensor:
-        """Give minus the floor, in dB, of the images at `places`, all of them unless given, float64."""
-        wanted = list(range(len(self.images)) if places is None else places)
-        targets = to_pixels(transform_places(policy, self.images, wanted, self.seed, "privacy draw"))
-        return -psnr(self.floor(policy).guess(self.labels[wanted]), targets)
+        """Return minus the floor, in dB, of the images at `places`, all of them unless given, float64."""
+        floor = self.floor(policy)
+
+        def guess(members: range) -> Tensor:
+            targets = transform_images(policy, self.images.images, members, self.seed, PRIVACY_STREAM)
+            return -psnr(floor.guess(self.images.labels[list(members)]), to_pixels(targets))
+
+        return compute_blocks(places, len(self.images), self.block, guess)
 
     def floor(self, policy: Policy | PolicySet) -> Floor:
         """Find the best guess under a policy."""

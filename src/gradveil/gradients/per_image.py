@@ -1,35 +1,35 @@
-"""The gradient of every single image of a batch, parameter by parameter, by the fastest way that a model allows."""
+"""The gradient of every single image of a batch, parameter by parameter, in the fastest way that a model allows."""
 
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from gradveil.errors import SettingsError
-from gradveil.gradients.frozen import freeze_batch_norm
+from gradveil.gradients.batch_norm import freeze_batch_norm
 from gradveil.gradients.functional import gradients_apart
 from gradveil.gradients.layers import Layer, find_layers
 from gradveil.losses import Loss
 from gradveil.machine import lay_out
 
 TOLERANCE = 1e-3
+Hook = Callable[[nn.Module, tuple[Tensor, ...], Tensor], None]
 
 
-class Gradients(ABC):
+class PerImageGradients(ABC):
     """Gradients of the loss of single images, with batch normalisation and dropout as in evaluation."""
 
     @abstractmethod
     def walk(self, images: Tensor, labels: Tensor) -> Iterator[Tensor]:
-        """Give one tensor of shape N×anything for each parameter tensor of the model.
+        """Yield one tensor of shape N×anything for each parameter tensor of the model.
 
         The order of the parameters, and of the entries within one, is the same at every call but otherwise free.
         """
 
 
-class Vectorised(Gradients):
+class Vectorised(PerImageGradients):
     """Let torch vectorise: for every model that `torch.func.vmap` takes."""
 
     def __init__(self, model: nn.Module, loss: Loss) -> None:
@@ -37,11 +37,11 @@ class Vectorised(Gradients):
         self.model = freeze_batch_norm(copy.deepcopy(model).eval())
 
     def walk(self, images: Tensor, labels: Tensor) -> Iterator[Tensor]:
-        found = gradients_apart(self.model, self.loss, images.unsqueeze(1), labels.unsqueeze(1))
-        return (tensor.flatten(1) for tensor in found.values())
+        tensors = gradients_apart(self.model, self.loss, images.unsqueeze(1), labels.unsqueeze(1))
+        return (tensor.flatten(1) for tensor in tensors.values())
 
 
-class OneByOne(Gradients):
+class OneByOne(PerImageGradients):
     """One backward pass for each image: slow, but every model has one."""
 
     def __init__(self, model: nn.Module, loss: Loss) -> None:
@@ -57,7 +57,7 @@ class OneByOne(Gradients):
         return (torch.stack(tensors).flatten(1) for tensors in zip(*rows, strict=True))
 
 
-class LayerByLayer(Gradients):
+class LayerByLayer(PerImageGradients):
     """One pass for the whole batch, then each layer's gradients from its inputs and the slopes at its outputs."""
 
     def __init__(self, model: nn.Module, loss: Loss, image: Tensor) -> None:
@@ -84,7 +84,7 @@ class LayerByLayer(Gradients):
             yield from layer.gradients(inputs, slope)
 
 
-def watch(layer: Layer, seen: dict[Layer, tuple[Tensor, Tensor]]) -> Any:
+def watch(layer: Layer, seen: dict[Layer, tuple[Tensor, Tensor]]) -> Hook:
     """Make the hook that keeps what goes into a layer and what comes out."""
 
     def keep(module: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> None:  # noqa: ARG001
@@ -97,23 +97,23 @@ def watch(layer: Layer, seen: dict[Layer, tuple[Tensor, Tensor]]) -> Any:
     return keep
 
 
-def choose_gradients(model: nn.Module, loss: Loss, images: Tensor, labels: Tensor) -> Gradients:
-    """Take the fastest way that gives the model's true gradient at a first image."""
+def choose_gradients(model: nn.Module, loss: Loss, images: Tensor, labels: Tensor) -> PerImageGradients:
+    """Choose the fastest way that computes the model's true gradient at a first image."""
     if not any(parameter.requires_grad for parameter in model.parameters()):
         raise SettingsError("a model none of whose parameters is trained has no gradient: let one require it")
     image, label = images[:1], labels[:1]
     true = square_length(OneByOne(model, loss).walk(image, label))
-    ways: tuple[Callable[[], Gradients], ...] = (
+    ways: tuple[Callable[[], PerImageGradients], ...] = (
         lambda: LayerByLayer(model, loss, image),
         lambda: Vectorised(model, loss),
     )
     for way in ways:
         try:
             chosen = way()
-            found = square_length(chosen.walk(image, label))
+            length = square_length(chosen.walk(image, label))
         except (RuntimeError, NotImplementedError):
             continue
-        if abs(found - true) <= TOLERANCE * true:
+        if abs(length - true) <= TOLERANCE * true:
             return chosen
     return OneByOne(model, loss)
 

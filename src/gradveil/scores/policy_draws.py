@@ -8,6 +8,9 @@ from gradveil.rng import generator
 from gradveil.transforms import Policy, PolicyDraws, PolicySet
 from gradveil.transforms.policy import prefix
 
+PRIVACY_STREAM = "privacy draw"
+"""The stream of the draws that all scores of privacy share, so that they see the same transformed images."""
+
 
 def simplify(policy: Policy | PolicySet) -> PolicySet:
     """Write a policy without identities and with the first index of each function.
@@ -37,7 +40,7 @@ def function_of(policy: Policy | PolicySet) -> str:
     return prefix(simple.catalogue) + " + ".join(member.function for member in simple.policies)
 
 
-def transform_places(
+def transform_images(
     policy: Policy | PolicySet, images: Tensor, places: Sequence[int], seed: int, stream: str
 ) -> Tensor:
     """Transform the images at `places`; each draw comes from a generator named by the function and the place."""

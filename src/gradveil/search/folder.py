@@ -1,0 +1,99 @@
+"""The folder of a search: claimed for a new one, kept for one writer, and opened again to resume."""
+
+import fcntl
+import json
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import Any
+
+from gradveil.errors import OutputError, SettingsError
+from gradveil.journal import Journal
+from gradveil.losses import CrossEntropy
+from gradveil.results import claimed_folder, environment
+from gradveil.search.records import JOURNAL, Records, sort_lines
+from gradveil.search.settings import SearchSettings
+from gradveil.training import TrainingSettings
+
+RESULT = "search.json"
+POLICIES = "policies.json"
+PAGE = "index.html"
+MODEL = "model"
+
+
+@contextmanager
+def opened_folder(
+    folder: Path, settings: SearchSettings, resume: bool, overwrite: bool
+) -> Iterator[tuple[Journal, Records]]:
+    """Claim a folder for a new search, or go on with the one there; keep others out while the block runs."""
+    begun, finished = (folder / JOURNAL).exists(), (folder / RESULT).exists()
+    if resume and not begun:
+        raise OutputError(f"{folder} holds no search to resume: start one there without --resume")
+    if begun and not finished and not resume:
+        raise OutputError(f"{folder} holds an unfinished search: go on with --resume, or choose another with --out")
+    with nullcontext() if resume else claimed_folder(folder, "search", overwrite):
+        if not resume:
+            clear(folder)
+        with only_writer(folder):
+            yield open_records(folder, settings)
+
+
+def clear(folder: Path) -> None:
+    """Remove what an earlier search left in a folder that may be overwritten."""
+    for name in (JOURNAL, RESULT, POLICIES, PAGE):
+        (folder / name).unlink(missing_ok=True)
+    shutil.rmtree(folder / MODEL, ignore_errors=True)
+
+
+@contextmanager
+def only_writer(folder: Path) -> Iterator[None]:
+    """Keep a second search out of a folder while the block runs; a kill lets go of it."""
+    with (folder / JOURNAL).open("ab") as stream:
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise OutputError(
+                f"another search is at work in {folder}: wait for it, or see --status {folder}"
+            ) from error
+        yield
+
+
+def open_records(folder: Path, settings: SearchSettings) -> tuple[Journal, Records]:
+    """Begin a journal, or go on with one of the same settings."""
+    journal = Journal(folder / JOURNAL)
+    records = sort_lines(journal.read())
+    now = json.loads(json.dumps(settings.to_record()))
+    if not records.header:
+        header = {"study": now, "environment": environment()}
+        journal.append(header)
+        records.take(header)
+    elif changed := list_differences(upgrade(records.header["study"]), now):
+        raise SettingsError(
+            f"the search in {folder} was started with other settings: {'; '.join(changed)}. Resume it with the options "
+            "it was started with, or start another in a new folder"
+        )
+    return journal, records
+
+
+def upgrade(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Bring settings that an earlier version wrote up to date: it scored by plain cross-entropy, whatever the training.
+
+    Journals have one form of training settings only if these are read and written again.
+    """
+    values = {"loss": str(CrossEntropy()), **record}
+    if values.get("training") is not None:
+        values["training"] = TrainingSettings.from_record(values["training"]).to_record()
+    return values
+
+
+def list_differences(before: Mapping[str, Any], now: Mapping[str, Any], prefix: str = "") -> list[str]:
+    """Name every setting that differs, with both values."""
+    differences = []
+    for key in dict.fromkeys([*before, *now]):
+        old, new = before.get(key), now.get(key)
+        if isinstance(old, Mapping) and isinstance(new, Mapping):
+            differences += list_differences(old, new, f"{prefix}{key}.")
+        elif old != new:
+            differences.append(f"{prefix}{key} was {old} and is {new}")
+    return differences
