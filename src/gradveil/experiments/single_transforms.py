@@ -17,7 +17,7 @@ from gradveil.metrics import Interval, mean_interval
 from gradveil.models import ModelSpec
 from gradveil.reports.score_figures import Bar
 from gradveil.rng import generator
-from gradveil.scores import PrivacyScore, function_of, choose_privacy_images
+from gradveil.scores import PrivacyScore, choose_privacy_images, function_of
 from gradveil.training import PAPER, Checkpoint, is_unfinished, load_checkpoint, train
 from gradveil.transforms import CATALOGUE, Policy
 
