@@ -197,6 +197,15 @@ def test_a_violation_is_seen(room: str, name: str) -> None:
     assert len(violations(room, {name})) == 1
 
 
+def test_every_way_to_import_is_seen(tmp_path: Path) -> None:
+    (tmp_path / "module.py").write_text(
+        "import gradveil.audit.run as run\n"
+        "def work():\n    from gradveil.data.npz import ArrayFile\n    from gradveil import models\n"
+    )
+    expected = {"gradveil.audit.run", "gradveil.data.npz.ArrayFile", "gradveil.models"}
+    assert imports_of(tmp_path / "module.py") == expected
+
+
 def list_inner_imports() -> set[tuple[str, str]]:
     """List who imports what from inside another room."""
     return {
