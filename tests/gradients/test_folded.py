@@ -2,7 +2,6 @@
 
 import pytest
 import torch
-from gradveil.models.folded import FoldedSequential, fold_batch_norm
 from torch import Tensor, nn
 
 from gradveil.gradients import fold_batch_norm, gradient
