@@ -4,9 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gradveil import data as data_sets
 from gradveil.errors import SettingsError
-from gradveil.scores import choose_accuracy_images, choose_privacy_images, choose_public_images
+from gradveil.scores import choose_accuracy_images, choose_privacy_images
 
 
 def test_the_papers_places() -> None:
@@ -30,10 +29,3 @@ def test_what_does_not_fit_is_refused() -> None:
     assert len(choose_accuracy_images(450, batch=100)) == 300
     with pytest.raises(SettingsError, match="give smaller batches"):
         choose_accuracy_images(100, batch=100)
-
-
-def test_public_images_are_training_images() -> None:
-    sample = data_sets.load("fashion-mnist-sample")
-    public = choose_public_images(sample)
-    assert len(public) == 1000
-    assert public.images.equal(sample.train.images[:1000])

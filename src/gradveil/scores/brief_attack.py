@@ -6,7 +6,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from gradveil.attacks import GradientMatching
+from gradveil.attacks import FAINT, Descent, GradientMatching, Noise, Priors, Restarts, cosine_decay
 from gradveil.client import Client
 from gradveil.metrics import psnr
 from gradveil.rng import generator
@@ -18,7 +18,10 @@ from gradveil.types import Batch, LocalTraining, to_pixels
 
 BLOCK = 4
 BRIEF_ATTACK = GradientMatching(
-    steps=6, schedule="cosine", start="zeros", total_variation=1.0, last_variation=0.3, relative=True, together=BLOCK
+    descent=Descent(schedule=cosine_decay, steps=6),
+    priors=Priors(total_variation=1.0, last_variation=0.3, relative=True),
+    restarts=Restarts(together=BLOCK),
+    start=Noise(FAINT),
 )
 """Settings of its own: a recipe that attacks better some day must not change what a score means."""
 
@@ -32,7 +35,7 @@ class BriefAttackScore:
     block = BLOCK
 
     def __init__(self, inputs: ScoreInputs, attack: GradientMatching = BRIEF_ATTACK) -> None:
-        self.inputs, self.attack = inputs, replace(attack, together=BLOCK)
+        self.inputs, self.attack = inputs, replace(attack, restarts=replace(attack.restarts, together=BLOCK))
         self.blind = BlindGuessScore(inputs.images, inputs.public, inputs.task.classes, inputs.seed)
 
     def score(self, policy: Policy | PolicySet, places: Sequence[int] | None = None) -> Tensor:

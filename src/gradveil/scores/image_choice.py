@@ -1,10 +1,7 @@
-"""Which images are scored, never those that attacks are tried on, and which ones anyone can have."""
+"""Which images of the test split are scored: never those that attacks are tried on."""
 
-from gradveil.data import DataSet
 from gradveil.errors import SettingsError
-from gradveil.types import Batch
 
-PUBLIC = 1000
 FIRST = 200
 STEP = 5
 
@@ -41,8 +38,3 @@ def choose_accuracy_images(total: int, batch: int = 100, batches: int = 10) -> l
 
 def first_place(total: int) -> int:
     return min(FIRST, total // 5)
-
-
-def choose_public_images(data: DataSet) -> Batch:
-    """Choose the training images that stand for those that anyone can have."""
-    return Batch(data.train.images[:PUBLIC], data.train.labels[:PUBLIC])

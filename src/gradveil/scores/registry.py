@@ -4,6 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from gradveil.attacks import ClassMean
+from gradveil.attacks import Start as AttackStart
 from gradveil.errors import UnknownNameError
 from gradveil.scores.base import Score, ScoreInputs, block_size
 from gradveil.scores.blind_guess import BlindGuessScore
@@ -75,8 +77,8 @@ def privacy_kind(form: Form = "layerwise", start: Start = "uniform") -> ScoreKin
     )
 
 
-def brief_attack_kind(steps: int, start: str = BRIEF_ATTACK.start) -> ScoreKind:
-    attack = replace(BRIEF_ATTACK, steps=steps, start=start)
+def brief_attack_kind(steps: int, start: AttackStart = BRIEF_ATTACK.start) -> ScoreKind:
+    attack = replace(BRIEF_ATTACK.with_steps(steps), start=start)
     return ScoreKind(
         lambda inputs, _: BriefAttackScore(inputs, attack),
         "brief attack",
@@ -113,10 +115,10 @@ SCORES: dict[str, ScoreKind] = {
         lambda _: BlindGuessScore.block,
         unit="minus the chance floor in dB",
     ),
-    "brief-attack": brief_attack_kind(BRIEF_ATTACK.steps),
+    "brief-attack": brief_attack_kind(BRIEF_ATTACK.descent.steps),
     "brief-attack-12": brief_attack_kind(12),
     "brief-attack-24": brief_attack_kind(24),
-    "brief-attack-8-class-mean": brief_attack_kind(8, "class-mean"),
+    "brief-attack-8-class-mean": brief_attack_kind(8, ClassMean()),
 }
 
 

@@ -8,14 +8,13 @@ from typing import Any
 import torch
 from torch import nn
 
-from gradveil.data import DataSet
+from gradveil.data import DataSet, choose_public
 from gradveil.scores import (
     AccuracyScore,
     Score,
     ScoreInputs,
     choose_accuracy_images,
     choose_privacy_images,
-    choose_public_images,
     find_score,
 )
 from gradveil.search.records import to_json
@@ -26,6 +25,8 @@ from gradveil.types import Batch, Task
 from gradveil.workers import Report, Shared
 
 ACCURACY_BATCH = 100
+PUBLIC = 1000
+"""Training images that stand for what anyone can have, for a score that is held against chance."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,14 +103,10 @@ class AccuracyJob:
 def make_inputs(settings: SearchSettings, data: DataSet, prepared: ScoringModel) -> JobInputs:
     """Choose the images that are scored: those that `gradveil score` takes, too."""
     scored, batches, size = choose_images(settings, data)
-    public = choose_public_images(data)
-    pixels = public.pixels().double()
-    # An attacker takes the mean colour from the images that anyone can have.
-    mean, std = (tuple(values.tolist()) for values in (pixels.mean((0, 2, 3)), pixels.std((0, 2, 3))))
-    task = Task(prepared.model, prepared.loss, data.shape, data.classes, mean, std)
+    task = Task(prepared.model, prepared.loss, data.shape, data.classes, data.mean, data.std)
     return JobInputs(
         settings.score,
-        ScoreInputs(task, take(data, scored), public, settings.seed),
+        ScoreInputs(task, take(data, scored), choose_public(data, PUBLIC, settings.seed), settings.seed),
         prepared.fresh,
         take(data, batches),
         len(batches) // size,

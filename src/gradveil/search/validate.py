@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from gradveil.attacks import find_attack
+from gradveil.audit import AUDIT_VERSION, AuditSettings, run_audit
 from gradveil.data import DataSet
 from gradveil.errors import SettingsError
 from gradveil.metrics import Interval
@@ -45,7 +46,13 @@ class Validation:
     def to_record(self, data: DataSet) -> dict[str, Any]:
         """Return what decides the figures, as it stands in JSON."""
         training = choose_training(data).to_record()
-        return {"attack": self.attack, "images": self.images, "training": training, "steps": self.steps}
+        return {
+            "attack": self.attack,
+            "images": self.images,
+            "training": training,
+            "steps": self.steps,
+            "audit_version": AUDIT_VERSION,
+        }
 
 
 @dataclass(frozen=True)
@@ -117,8 +124,6 @@ def try_policy(
     scores: ScoreJournal, model: str, policy: str, data: DataSet, validation: Validation, progress: OnProgress
 ) -> dict[str, Any]:
     """Audit one arm after a brief training under it; the attacker is told the policy, though never its draws."""
-    from gradveil.audit import AuditSettings, run_audit
-
     arm = "crop-flip" if policy == CONTROL else f"policy:{policy}"
     settings = AuditSettings(
         data=scores.settings.data,
