@@ -1,6 +1,7 @@
 """Result folders and files: how they are claimed, written and described."""
 
 import contextlib
+import hashlib
 import json
 import os
 import platform
@@ -14,12 +15,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from gradveil import __version__
-from gradveil.errors import OutputError, SettingsError, UnknownNameError
+from gradveil.errors import DataError, OutputError, SettingsError, UnknownNameError
 
 SCHEMA = 1
+SEAL = "sha256_of_content"
 
 
-def write_file(path: Path, content: str | bytes) -> None:
+def write_file(path: Path, content: str | bytes, mode: int = 0o644) -> None:
     """Write to a temporary name and move the file, so that a reader never sees half a file."""
     data = content.encode() if isinstance(content, str) else content
     try:
@@ -29,7 +31,7 @@ def write_file(path: Path, content: str | bytes) -> None:
                 stream.write(data)
                 stream.flush()
                 os.fsync(stream.fileno())
-            Path(temporary).chmod(0o644)
+            Path(temporary).chmod(mode)
             Path(temporary).replace(path)
         except BaseException:
             Path(temporary).unlink(missing_ok=True)
@@ -76,6 +78,30 @@ def claimed_folder(path: Path, command: str, overwrite: bool = False) -> Iterato
             with contextlib.suppress(OSError):
                 folder.rmdir()
         raise
+
+
+def seal(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Add the SHA-256 of a record's content to it, so that a change is seen when it is read back."""
+    content = {key: value for key, value in record.items() if key != SEAL}
+    return {**content, SEAL: hashlib.sha256(canonical(content)).hexdigest()}
+
+
+def canonical(record: Mapping[str, Any]) -> bytes:
+    """Write a record in the one form that its hash is taken of."""
+    return json.dumps(record, sort_keys=True, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+
+
+def read_sealed(path: Path) -> dict[str, Any]:
+    """Read a sealed record; a file that is damaged, changed or no record at all is refused."""
+    try:
+        record = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError) as error:
+        raise DataError(f"{path} cannot be read as JSON: {error}; copy it again") from error
+    if not isinstance(record, dict) or SEAL not in record:
+        raise DataError(f"{path} holds no sealed record: give a file that gradveil wrote")
+    if seal(record)[SEAL] != record[SEAL]:
+        raise DataError(f"{path} was changed or damaged (its SHA-256 differs): copy it again")
+    return record
 
 
 def record(command: str, settings: Mapping[str, Any], figures: Mapping[str, Any]) -> dict[str, Any]:
