@@ -108,3 +108,20 @@ def test_keeping_runs_keeps_their_distances() -> None:
     assert objective.evaluate(points).distances.tolist() == pytest.approx(before[rows].tolist(), rel=1e-4)
     alike = objective.similarities(objective.evaluate(points))
     assert all(values.shape == (2,) for values in alike.values())
+
+
+def test_everything_stays_on_the_device_of_the_update() -> None:
+    task = make_task()
+    updates = [release(task, image).to("meta") for image in (0, 1)]
+    points = make_points(task)
+    there = Points(task, points.images().detach().to("meta"), points.labels().to("meta"))
+    priors = Priors(energy=0.1, consistency=0.1, relative=True)
+    observations = [observe(task.to("meta"), updates, TARGETS)]
+    objective = Objective(cosine, priors, Knowledge(policy=True), observations, TARGETS)
+    objective.begin_stage(SecondStage(), there)
+    slope = slope_of(objective, there)
+    assert slope.is_meta
+    assert slope.shape == there.flat.shape
+    objective.keep(torch.tensor([2, 0]))
+    there.keep(torch.tensor([2, 0]))
+    assert objective.evaluate(there).distances.is_meta
