@@ -15,16 +15,16 @@ from pathlib import Path
 
 import pytest
 import torch
+from gradveil.search.evaluate import Material, PrivacyJob
+from gradveil.search.study import open_records
 
 from gradveil import data
 from gradveil.errors import GradveilError, PolicyError, SettingsError
 from gradveil.models import ModelSpec
 from gradveil.rng import generator
 from gradveil.search import Outcome, SearchSettings, Study, search
-from gradveil.search.evaluate import Material, PrivacyJob
 from gradveil.search.records import read_records
 from gradveil.search.run import Prepared, make_material
-from gradveil.search.study import open_records
 from gradveil.workers import Crew, Ray, Workers
 from gradveil.workers.cluster import check_answer
 

@@ -6,6 +6,7 @@ from typing import cast
 import pytest
 import torch
 from gradveil.attacks.release import known_draws
+from gradveil.attacks.search import enlarge, shrink
 from gradveil.models.frozen import freeze_batch_norm
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -28,7 +29,6 @@ from gradveil.attacks.matching import best_restart, observe
 from gradveil.attacks.observation import ALONE
 from gradveil.attacks.optimisers import Adam, LimitedMemory, Nesterov, Optimiser
 from gradveil.attacks.priors import disagreement, known_statistics, statistics_gap, total_variation, variation_slope
-from gradveil.attacks.search import enlarge, shrink
 from gradveil.client import local_update
 from gradveil.defences import defend_update, parse_arm
 from gradveil.errors import SettingsError, UnknownNameError

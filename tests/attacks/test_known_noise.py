@@ -5,12 +5,12 @@ from typing import cast
 
 import pytest
 import torch
+from gradveil.attacks.judging import judge, rank
 from gradveil.attacks.release import TYPICAL_VARIATION, known_noise, misfit
 from torch.nn import functional as F
 
 from gradveil import data
 from gradveil.attacks import ATTACKS, Ensemble, GradientMatching
-from gradveil.attacks.judging import judge, rank
 from gradveil.attacks.priors import total_variation
 from gradveil.defences import defend_update, parse_defences
 from gradveil.errors import SettingsError
