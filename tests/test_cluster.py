@@ -10,23 +10,18 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-import torch
-from gradveil.search.evaluate import Material, PrivacyJob
-from gradveil.search.study import open_records
 
-from gradveil import data
 from gradveil.errors import GradveilError, PolicyError, SettingsError
-from gradveil.models import ModelSpec
-from gradveil.rng import generator
-from gradveil.search import Outcome, SearchSettings, Study, search
-from gradveil.search.records import read_records
-from gradveil.search.run import Prepared, make_material
+from gradveil.search import Outcome, SearchSettings, read_records, run_search
+from gradveil.search.jobs import PrivacyJob, make_inputs
+from gradveil.search.scoring_model import prepare_model
 from gradveil.workers import Crew, Ray, Workers
 from gradveil.workers.cluster import check_answer
+from tests.search.runs import drawn_checkpoint, few_images
 
 pytestmark = pytest.mark.slow
 SMALL = SearchSettings(
@@ -37,8 +32,6 @@ SMALL = SearchSettings(
     images=16,
     accuracy_threshold="none",
     quadrature="trapezoid-5",
-    training=None,
-    weights="drawn",
 )
 WAIT_SECONDS = 120
 
@@ -104,26 +97,17 @@ class Unknown:
         """Do nothing."""
 
 
-def make_own_material() -> Material:
-    """Take a small model as it is drawn, and a few images."""
-    loaded = data.load("fashion-mnist-sample")
-    sample = replace(loaded, test=loaded.test.take(torch.arange(60)))
-    spec = ModelSpec("lenet", sample.shape, sample.classes, sample.mean, sample.std)
-    models = Prepared(spec, spec.build(generator(1, "model")), spec.build(generator(0, "model")), "drawn", {})
-    return make_material(SMALL, sample, models)
-
-
 def run(folder: Path, crew: Crew, on_job: "list[int]", kill: "subprocess.Popen[bytes] | None" = None) -> Outcome:
     """Search with a crew; kill a node after a few jobs."""
-    folder.mkdir()
-    journal, records = open_records(folder, SMALL, resume=False)
 
     def progress(what: str, done: int, total: int) -> None:  # noqa: ARG001
         on_job.append(done)
         if len(on_job) == 5 and kill is not None:
             kill_node(kill)
 
-    return search(Study(SMALL, journal, records, crew, make_own_material(), progress))
+    sample = few_images()
+    checkpoint = drawn_checkpoint(sample)
+    return run_search(SMALL, sample, folder, workers=crew, checkpoint=checkpoint, progress=progress).outcome
 
 
 def wait_for_nodes(crew: Ray, count: int) -> None:
@@ -142,7 +126,8 @@ def test_a_node_that_is_killed_costs_its_running_jobs_only(
         wait_for_nodes(crew, 2)
         found = run(tmp_path / "ray", crew, jobs, kill=cluster.nodes[1])
         wait_for_nodes(crew, 1)
-        shared = crew.share(make_own_material())
+        sample = few_images()
+        shared = crew.share(make_inputs(SMALL, sample, prepare_model(drawn_checkpoint(sample), 0)))
         # What goes wrong there is said here in one line.
         with pytest.raises(PolicyError, match=r"^policy '99': .*from 0 to 49$"):
             crew.run([PrivacyJob(shared, ("99",), (0,), "lobatto-3")])
