@@ -1,4 +1,7 @@
-"""Count what says whether the house is in order: files, lines, parameters, mirrored tests, imports of inner modules."""
+"""Count files, lines, parameters, modules with a test of their name, and imports of inner modules.
+
+python scripts/measure_house.py [ROOT]
+"""
 
 import ast
 import sys
@@ -8,7 +11,7 @@ from tests.test_layering import ROOMS
 
 
 def modules(source: Path) -> list[Path]:
-    return sorted(path for path in source.rglob("*.py") if path.name != "__init__.py")
+    return sorted(path for path in source.rglob("*.py") if not path.name.startswith("__"))
 
 
 def mirrored(source: Path, tests: Path) -> list[Path]:

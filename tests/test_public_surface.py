@@ -2,10 +2,29 @@
 
 import importlib
 import inspect
+import subprocess
+import sys
 
 import pytest
 
-PACKAGES = ("attacks", "audit", "data", "defences", "metrics", "models", "scores", "training", "transforms")
+from gradveil import reports
+
+PACKAGES = (
+    "attacks",
+    "audit",
+    "client",
+    "data",
+    "defences",
+    "gradients",
+    "metrics",
+    "models",
+    "reports",
+    "scores",
+    "search",
+    "training",
+    "transforms",
+    "workers",
+)
 
 
 @pytest.mark.parametrize("name", PACKAGES)
@@ -18,3 +37,16 @@ def test_exports_exist_and_are_documented(name: str) -> None:
         if inspect.isclass(member) or inspect.isfunction(member):
             assert member.__doc__, f"gradveil.{name}.{export} has no docstring"
             assert member.__module__.startswith("gradveil.")
+
+
+def test_the_package_itself_is_light() -> None:
+    """Importing gradveil imports nothing else, so that the command line starts fast."""
+    code = "import sys; before = set(sys.modules); import gradveil; print(*sorted(set(sys.modules) - before))"
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ended.stdout.split() == ["gradveil"]
+
+
+def test_reports_list_the_names_that_their_modules_have() -> None:
+    assert sorted(name for names in reports.MODULES.values() for name in names) == sorted(reports.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'draw_nothing'"):
+        _ = reports.draw_nothing

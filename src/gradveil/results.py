@@ -1,6 +1,7 @@
-"""The results convention: where results go, how a file is written, and on what machine it was made."""
+"""Result folders and files: how they are claimed, written and described."""
 
 import contextlib
+import hashlib
 import json
 import os
 import platform
@@ -14,13 +15,14 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from gradveil import __version__
-from gradveil.errors import OutputError, SettingsError, UnknownNameError
+from gradveil.errors import DataError, OutputError, SettingsError, UnknownNameError
 
 SCHEMA = 1
+SEAL = "sha256_of_content"
 
 
-def write_file(path: Path, content: str | bytes) -> None:
-    """Write under a temporary name and move, so that a reader never sees half a file."""
+def write_file(path: Path, content: str | bytes, mode: int = 0o644) -> None:
+    """Write to a temporary name and move the file, so that a reader never sees half a file."""
     data = content.encode() if isinstance(content, str) else content
     try:
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
@@ -29,7 +31,7 @@ def write_file(path: Path, content: str | bytes) -> None:
                 stream.write(data)
                 stream.flush()
                 os.fsync(stream.fileno())
-            Path(temporary).chmod(0o644)
+            Path(temporary).chmod(mode)
             Path(temporary).replace(path)
         except BaseException:
             Path(temporary).unlink(missing_ok=True)
@@ -39,14 +41,14 @@ def write_file(path: Path, content: str | bytes) -> None:
 
 
 def to_json(record: Mapping[str, Any]) -> str:
-    """Print a record as JSON that every parser takes: NaN and infinity are refused."""
+    """Write a record as JSON; NaN and infinity, which JSON does not have, are refused."""
     return json.dumps(record, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def claim_folder(path: Path, command: str, overwrite: bool = False) -> Path:
     """Make `path` ready for the results of `command`.
 
-    A folder with anything in it is refused; with `overwrite` one that holds a run of the same command is taken.
+    A folder that is not empty is refused, except with `overwrite` if it holds a result of the same command.
     """
     try:
         path.mkdir(parents=True, exist_ok=True)
@@ -66,7 +68,7 @@ def claim_folder(path: Path, command: str, overwrite: bool = False) -> Path:
 
 @contextlib.contextmanager
 def claimed_folder(path: Path, command: str, overwrite: bool = False) -> Iterator[Path]:
-    """Claim a folder for a block; if the block fails before anything was written, leave no empty folder behind."""
+    """Claim a folder for a block; if the block fails before it writes anything, remove the new folder."""
     existed = path.exists()
     folder = claim_folder(path, command, overwrite)
     try:
@@ -76,6 +78,30 @@ def claimed_folder(path: Path, command: str, overwrite: bool = False) -> Iterato
             with contextlib.suppress(OSError):
                 folder.rmdir()
         raise
+
+
+def seal(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Add the SHA-256 of a record's content to it, so that a change is seen when it is read back."""
+    content = {key: value for key, value in record.items() if key != SEAL}
+    return {**content, SEAL: hashlib.sha256(canonical(content)).hexdigest()}
+
+
+def canonical(record: Mapping[str, Any]) -> bytes:
+    """Write a record in the one form that its hash is taken of."""
+    return json.dumps(record, sort_keys=True, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+
+
+def read_sealed(path: Path) -> dict[str, Any]:
+    """Read a sealed record; a file that is damaged, changed or no record at all is refused."""
+    try:
+        record = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError) as error:
+        raise DataError(f"{path} cannot be read as JSON: {error}; copy it again") from error
+    if not isinstance(record, dict) or SEAL not in record:
+        raise DataError(f"{path} holds no sealed record: give a file that gradveil wrote")
+    if seal(record)[SEAL] != record[SEAL]:
+        raise DataError(f"{path} was changed or damaged (its SHA-256 differs): copy it again")
+    return record
 
 
 def record(command: str, settings: Mapping[str, Any], figures: Mapping[str, Any]) -> dict[str, Any]:
@@ -103,7 +129,7 @@ def environment() -> dict[str, Any]:
 
 
 def processor() -> str:
-    """Name the processor as Linux does, or as Python does elsewhere."""
+    """Return the name of the processor from Linux, or from Python on other systems."""
     with contextlib.suppress(OSError):
         match = re.search(r"^model name\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
         if match:

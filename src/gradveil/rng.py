@@ -43,7 +43,7 @@ def split(source: torch.Generator, count: int) -> list[torch.Generator]:
 
 @contextmanager
 def global_state_from(source: torch.Generator) -> Iterator[None]:
-    """Let code that draws from torch's global state draw from `source`; the global state is put back afterwards."""
+    """Make code that draws from torch's global state draw from `source`; restore the global state afterwards."""
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(int(torch.randint(0, MAX_SEED, (), generator=source, device=source.device)))
         yield

@@ -1,8 +1,9 @@
-"""A round: what was released, with all that the attacker may know of it."""
+"""A round: what was released, with all that the attacker may know of it, and the truth that it must not know."""
 
 from dataclasses import dataclass
 
 import torch
+from torch import Tensor
 
 from gradveil.client import Weights
 from gradveil.defences import Defence, build_defended
@@ -47,6 +48,34 @@ class Round:
         return task.to(device)
 
 
+@dataclass(frozen=True, eq=False)
+class Truth:
+    """What the client alone knows of one of its images, and the audit: x and T(x) as float 1×C×H×W, and the label.
+
+    T(x) is what the model was fed, the first time if it was fed the image several times. `fed_label` is the label that
+    was fed with T(x), where a defence changes it.
+    """
+
+    image: int
+    label: int
+    original: Tensor
+    transformed: Tensor
+    fed_label: int
+
+
+@dataclass(frozen=True, eq=False)
+class Captured:
+    """A round and the truth about each of its images, in the order in which the clients hold them."""
+
+    round: Round
+    truths: tuple[Truth, ...]
+
+    def transformed(self) -> Batch:
+        """Return what the model was fed, all images of the round together."""
+        labels = torch.tensor([truth.fed_label for truth in self.truths])
+        return Batch(torch.cat([truth.transformed for truth in self.truths]), labels)
+
+
 def aggregate(updates: list[Update]) -> Update:
     """Take the mean of clients' updates of equally many images: all that secure aggregation leaves to the server.
 
@@ -65,6 +94,6 @@ def aggregate(updates: list[Update]) -> Update:
     )
 
 
-def mean_buffer(updates: list[Update], name: str) -> torch.Tensor:
+def mean_buffer(updates: list[Update], name: str) -> Tensor:
     buffers = [update.buffers[name] for update in updates if update.buffers is not None]
     return torch.stack([buffer.double() for buffer in buffers]).mean(0).to(buffers[0].dtype)

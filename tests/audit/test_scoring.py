@@ -3,9 +3,10 @@
 import torch
 
 from gradveil import data
-from gradveil.audit import Attacked, Truth, make_floors
+from gradveil.audit import Attacked, make_floors
 from gradveil.audit.scoring import Row, score_cell
 from gradveil.defences import parse_arm
+from gradveil.rounds import Truth
 from gradveil.types import Reconstruction, to_pixels
 
 SAMPLE = data.load("fashion-mnist-sample")

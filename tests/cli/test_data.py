@@ -16,7 +16,7 @@ from gradveil.data.download import RemoteFile
 
 
 def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
-    """Run the command line as the shell would; give its exit code."""
+    """Run the command line as the shell would, and return its exit code."""
     monkeypatch.setattr(sys, "argv", ["gradveil", "data", *arguments])
     monkeypatch.setenv("COLUMNS", "200")
     with pytest.raises(SystemExit) as end:
@@ -26,7 +26,7 @@ def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
 
 @pytest.fixture
 def served(tmp_path: Path) -> Iterator[tuple[Path, str]]:
-    """Serve a folder on this machine; give the folder and its address."""
+    """Serve a folder on this machine; yield the folder and its address."""
 
     class Handler(SimpleHTTPRequestHandler):
         def log_message(self, *_: object) -> None:

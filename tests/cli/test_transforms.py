@@ -1,9 +1,6 @@
-import gzip
 import json
-import struct
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +14,7 @@ from gradveil.transforms import CATALOGUE, parse_policy, pillow
 
 
 def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
-    """Run the command line as the shell would; give its exit code."""
+    """Run the command line as the shell would, and return its exit code."""
     monkeypatch.setattr(sys, "argv", ["gradveil", "transforms", *arguments])
     monkeypatch.setenv("COLUMNS", "200")
     with pytest.raises(SystemExit) as end:
@@ -125,49 +122,6 @@ def test_folder_is_transformed_once(
     record = json.loads((target / "transforms.json").read_text())
     assert record["settings"]["policy"] == "3-1-7+43-18-18"
     assert (record["images"], record["other_files"]) == (3, 1)
-
-
-def test_npz_keeps_its_form(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    source, target = tmp_path / "in.npz", tmp_path / "out.npz"
-    arrays: dict[str, NDArray[Any]] = {
-        "train_images": make_images(6, 8, 9),
-        "test_images": make_images(4, 8, 9, 3),
-        "other_images": make_images(4, 3, 8, 9),
-        "labels": np.arange(6),
-    }
-    np.savez(source, allow_pickle=False, **arrays)
-    assert run(monkeypatch, "apply", "--policy", "0", str(source), str(target), "--quiet") == 0
-    with np.load(target, allow_pickle=False) as written:
-        assert set(written.files) == set(arrays)
-        for name in ("train_images", "test_images", "other_images"):
-            assert np.array_equal(written[name], 255 - arrays[name])
-        assert np.array_equal(written["labels"], arrays["labels"])
-    assert json.loads((tmp_path / "out.npz.json").read_text())["images"] == 14
-
-
-@pytest.mark.parametrize("suffix", ["", ".gz"])
-def test_idx_keeps_its_form(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, suffix: str) -> None:
-    images = make_images(5, 7, 6)
-    header = bytes([0, 0, 8, 3]) + struct.pack(">3I", 5, 7, 6)
-    (tmp_path / "train-images-idx3-ubyte").write_bytes(header + images.tobytes())
-    target = tmp_path / f"out-idx3-ubyte{suffix}"
-    source = tmp_path / "train-images-idx3-ubyte"
-    assert run(monkeypatch, "apply", "--policy", "0", str(source), str(target), "--quiet") == 0
-    content = gzip.decompress(target.read_bytes()) if suffix else target.read_bytes()
-    assert content == header + (255 - images).tobytes()
-
-
-def test_same_seed_gives_the_same_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    source = tmp_path / "in.npz"
-    np.savez(source, images=make_images(20, 8, 8))
-    written = []
-    for name, seed in (("a", "1"), ("b", "1"), ("c", "2")):
-        target = tmp_path / f"{name}.npz"
-        assert run(monkeypatch, "apply", "--policy", "3-1-7", "--seed", seed, str(source), str(target), "--json") == 0
-        with np.load(target) as arrays:
-            written.append(arrays["images"])
-    assert np.array_equal(written[0], written[1])
-    assert not np.array_equal(written[0], written[2])
 
 
 def test_earlier_results_are_kept_unless_asked(

@@ -6,12 +6,14 @@ import pytest
 import torch
 
 from gradveil import data
-from gradveil.data import cifar, cifar10, cifar100
-from gradveil.data.cifar import Form
+from gradveil.data import cifar
+from gradveil.data.cifar import CIFAR10, CIFAR100, Form
 from gradveil.errors import DataError
 from tests.data.official_files import python2_pickle, random_pixels, write_folder, write_tar
 
-FORMS = [cifar10.PYTHON, cifar10.BINARY, cifar100.PYTHON, cifar100.BINARY]
+BINARY10, PYTHON10 = CIFAR10.forms
+BINARY100, PYTHON100 = CIFAR100.forms
+FORMS = [PYTHON10, BINARY10, PYTHON100, BINARY100]
 NAMES = {True: tuple(f"thing_{number}" for number in range(100)), False: ("plane", "car", "bird")}
 PER_FILE = {True: 200, False: 6}
 
@@ -90,18 +92,18 @@ def test_both_forms_give_the_same_data_set(python: Form, binary: Form, tmp_path:
 @pytest.mark.parametrize("place", ["", "cifar100", "cifar100/cifar-100-binary"])
 def test_the_files_are_found_wherever_they_were_put(place: str, tmp_path: Path) -> None:
     folder = tmp_path / place
-    write_folder(folder, contents(cifar100.BINARY, 1))
-    assert cifar100.find(tmp_path) == folder
+    write_folder(folder, contents(BINARY100, 1))
+    assert CIFAR100.find(tmp_path) == folder
 
 
 def test_a_name_means_the_official_number_of_images(tmp_path: Path) -> None:
-    write(cifar10.PYTHON, tmp_path, True, contents(cifar10.PYTHON, 6))
+    write(PYTHON10, tmp_path, True, contents(PYTHON10, 6))
     with pytest.raises(DataError, match="30 training and 6 test images, the official ones 50,000 and 10,000"):
         data.load("cifar10", tmp_path)
 
 
 def test_an_archive_of_official_size_loads_by_name(tmp_path: Path) -> None:
-    form = cifar10.BINARY
+    form = BINARY10
     row = bytes([0]) + bytes(range(256)) * 12
     rows = b"".join(bytes([label % 3]) + row[1:] for label in range(10_000))
     members = dict.fromkeys((*form.train, *form.test), rows) | {form.class_names: pack_names(form, list(NAMES[False]))}
@@ -130,8 +132,8 @@ def test_an_archive_with_a_pickle_that_runs_something_runs_nothing(
     file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    members = contents(cifar10.PYTHON, 6) | {file: pickle.dumps({"data": Intruder()}, protocol=2)}
-    write(cifar10.PYTHON, tmp_path, True, members)
+    members = contents(PYTHON10, 6) | {file: pickle.dumps({"data": Intruder()}, protocol=2)}
+    write(PYTHON10, tmp_path, True, members)
     with pytest.raises(
         DataError, match=rf"{file} cannot be read as a pickle: it asks for \S+, which no data set needs"
     ):
@@ -142,17 +144,17 @@ def test_an_archive_with_a_pickle_that_runs_something_runs_nothing(
 @pytest.mark.parametrize(
     ("form", "change", "message"),
     [
-        (cifar10.BINARY, {"data_batch_2.bin": bytes(3000)}, "data_batch_2.bin has 3,000 bytes, no multiple of 3,073"),
-        (cifar10.BINARY, {"test_batch.bin": b""}, "test_batch.bin has 0 bytes"),
-        (cifar100.BINARY, {"train.bin": bytes(3074 * 4)}, "no training image of 99 of its 100 classes"),
-        (cifar10.BINARY, {"data_batch_1.bin": b"\x09" + bytes(3072)}, "labels from 0 to 9"),
-        (cifar10.PYTHON, {"test_batch": python2_pickle({"labels": [1]})}, "test_batch holds no whole array"),
+        (BINARY10, {"data_batch_2.bin": bytes(3000)}, "data_batch_2.bin has 3,000 bytes, no multiple of 3,073"),
+        (BINARY10, {"test_batch.bin": b""}, "test_batch.bin has 0 bytes"),
+        (BINARY100, {"train.bin": bytes(3074 * 4)}, "no training image of 99 of its 100 classes"),
+        (BINARY10, {"data_batch_1.bin": b"\x09" + bytes(3072)}, "labels from 0 to 9"),
+        (PYTHON10, {"test_batch": python2_pickle({"labels": [1]})}, "test_batch holds no whole array"),
         (
-            cifar10.PYTHON,
+            PYTHON10,
             {"test_batch": python2_pickle({"labels": [1], "data": random_pixels(2, 3072)})},
             r"data of shape \(2, 3072\) for 1 labels",
         ),
-        (cifar10.PYTHON, {"batches.meta": python2_pickle({})}, "batches.meta holds no list of class names"),
+        (PYTHON10, {"batches.meta": python2_pickle({})}, "batches.meta holds no list of class names"),
     ],
 )
 @pytest.mark.parametrize("packed", [True, False])
@@ -167,15 +169,15 @@ def test_files_that_are_not_what_they_should_be(
 
 @pytest.mark.parametrize("packed", [True, False])
 def test_a_file_that_is_missing_is_named(packed: bool, tmp_path: Path) -> None:
-    members = contents(cifar10.BINARY, 6)
+    members = contents(BINARY10, 6)
     del members["data_batch_4.bin"]
-    path = write(cifar10.BINARY, tmp_path, packed, members)
+    path = write(BINARY10, tmp_path, packed, members)
     with pytest.raises(DataError, match="data_batch_4"):
-        cifar.read("cifar", cifar10.BINARY, path)
+        cifar.read("cifar", BINARY10, path)
 
 
 def test_a_cut_archive_is_one_clear_error(tmp_path: Path) -> None:
-    path = write(cifar100.PYTHON, tmp_path, True, contents(cifar100.PYTHON, 200))
+    path = write(PYTHON100, tmp_path, True, contents(PYTHON100, 200))
     path.write_bytes(path.read_bytes()[:-1000])
     with pytest.raises(DataError, match=r"cifar-100-python.tar.gz cannot be read .* cut off; get it again"):
         data.load("cifar100", tmp_path)

@@ -11,7 +11,7 @@ from PIL import Image, ImageOps
 
 from gradveil.data import images
 from gradveil.data.base import silent
-from gradveil.data.images import BrokenImageError, Decoded, Decoding, Source, decode_all
+from gradveil.data.images import BrokenImageError, Decoded, Decoding, EncodedImage, decode_all
 from gradveil.errors import DataError, SettingsError
 from tests.data.official_files import encoded, picture, random_pixels
 
@@ -20,12 +20,12 @@ def decode(*contents: bytes, decoding: Decoding = Decoding()) -> Decoded:  # noq
     return decode_all(sources(contents), decoding, silent)
 
 
-def sources(contents: Sequence[bytes]) -> list[Source]:
-    return [Source(f"image {number}", partial(bytes, content)) for number, content in enumerate(contents)]
+def sources(contents: Sequence[bytes]) -> list[EncodedImage]:
+    return [EncodedImage(f"image {number}", partial(bytes, content)) for number, content in enumerate(contents)]
 
 
 def pixels_of(image: Image.Image) -> torch.Tensor:
-    """Give 1×3×H×W or 1×1×H×W."""
+    """Return 1×3×H×W or 1×1×H×W."""
     array = np.asarray(image)
     return torch.from_numpy(array.transpose(2, 0, 1).copy() if array.ndim == 3 else array.copy()[None])[None]
 
@@ -67,10 +67,10 @@ def test_what_is_transparent_becomes_white(mode: str) -> None:
     image = picture(8, 8, 3).convert(mode)
     alpha = Image.fromarray(np.repeat(np.array([[0, 255]], dtype=np.uint8), [4, 4], axis=1).repeat(8, axis=0))
     image.putalpha(alpha)
-    found = decode(encoded(image)).images
-    assert found.shape[1] == (3 if mode == "RGBA" else 1)
-    assert (found[..., :4] == 255).all()
-    assert torch.equal(found[..., 4:], pixels_of(image.convert("RGB" if mode == "RGBA" else "L"))[..., 4:])
+    decoded = decode(encoded(image)).images
+    assert decoded.shape[1] == (3 if mode == "RGBA" else 1)
+    assert (decoded[..., :4] == 255).all()
+    assert torch.equal(decoded[..., 4:], pixels_of(image.convert("RGB" if mode == "RGBA" else "L"))[..., 4:])
 
 
 def test_a_transparent_colour_of_a_palette_becomes_white() -> None:
@@ -79,9 +79,9 @@ def test_a_transparent_colour_of_a_palette_becomes_white() -> None:
     image.putpixel((0, 0), 1)
     stream = io.BytesIO()
     image.save(stream, "PNG", transparency=bytes([0, 255]))
-    found = decode(stream.getvalue()).images[0]
-    assert found[:, 0, 0].tolist() == [200, 100, 50]
-    assert found[:, 3, 3].tolist() == [255, 255, 255]
+    decoded = decode(stream.getvalue()).images[0]
+    assert decoded[:, 0, 0].tolist() == [200, 100, 50]
+    assert decoded[:, 3, 3].tolist() == [255, 255, 255]
 
 
 def test_a_transparent_grey_and_colour_without_alpha_become_white() -> None:
@@ -107,8 +107,8 @@ def test_one_bit_becomes_black_and_white() -> None:
 @pytest.mark.parametrize("kind", ["PNG", "TIFF"])
 def test_sixteen_bits_keep_the_upper_eight(kind: str) -> None:
     values = np.array([[0, 255, 256, 65535], [0x1234, 0x80FF, 0x7F00, 1]], dtype=np.uint16)
-    found = decode(encoded(Image.fromarray(values), kind)).images[0, 0]
-    assert found.tolist() == [[0, 0, 1, 255], [0x12, 0x80, 0x7F, 0]]
+    decoded = decode(encoded(Image.fromarray(values), kind)).images[0, 0]
+    assert decoded.tolist() == [[0, 0, 1, 255], [0x12, 0x80, 0x7F, 0]]
 
 
 @pytest.mark.parametrize(
@@ -134,10 +134,10 @@ def test_a_photograph_is_turned_upright(kind: str) -> None:
     exif[0x0112] = 6  # turned by a quarter
     stream = io.BytesIO()
     image.save(stream, kind, exif=exif)
-    found = decode(stream.getvalue()).images[0]
-    assert found.shape == (3, 16, 8)
-    assert found[2, 3, 4] > 200  # blue on top
-    assert found[0, 12, 4] > 200
+    decoded = decode(stream.getvalue()).images[0]
+    assert decoded.shape == (3, 16, 8)
+    assert decoded[2, 3, 4] > 200  # blue on top
+    assert decoded[0, 12, 4] > 200
 
 
 def test_of_an_animation_the_first_frame_counts() -> None:
@@ -155,8 +155,8 @@ def test_images_of_one_size_keep_it() -> None:
 
 def test_images_of_different_sizes_become_the_default_size() -> None:
     large, small = picture(80, 100, 3), picture(30, 20, 3)
-    found = decode(encoded(large), encoded(small)).images
-    for image, pixels in zip((large, small), found, strict=True):
+    decoded = decode(encoded(large), encoded(small)).images
+    for image, pixels in zip((large, small), decoded, strict=True):
         expected = ImageOps.fit(image, (64, 64), Image.Resampling.BICUBIC)
         assert torch.equal(pixels[None], pixels_of(expected))
 

@@ -4,7 +4,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from gradveil.data.partition import ByClass, Dirichlet, Iid, Partition, parse, partition
+from gradveil.data.partition import ByClass, Dirichlet, Iid, Partition, parse_partition, partition_images
 from gradveil.errors import InputError, SettingsError
 from gradveil.rng import generator
 
@@ -13,7 +13,7 @@ LABELS = torch.arange(1000) % 10
 
 
 def deal(labels: Tensor, participants: int, how: Partition, seed: int = 0) -> list[Tensor]:
-    return partition(labels, participants, how, generator(seed, "partition"))
+    return partition_images(labels, participants, how, generator(seed, "partition"))
 
 
 def class_counts(labels: Tensor, shares: list[Tensor]) -> Tensor:
@@ -120,7 +120,7 @@ def test_every_class_needs_a_holder(classes: int, participants: int) -> None:
     ("text", "expected"), [("iid", Iid()), ("dirichlet:0.5", Dirichlet(0.5)), ("classes:2", ByClass(2))]
 )
 def test_a_partition_is_read_from_text(text: str, expected: Partition) -> None:
-    assert parse(text) == expected
+    assert parse_partition(text) == expected
 
 
 @pytest.mark.parametrize(
@@ -132,4 +132,4 @@ def test_a_partition_is_read_from_text(text: str, expected: Partition) -> None:
 )
 def test_what_is_no_partition_is_refused(text: str) -> None:
     with pytest.raises(InputError, match=r"partition|out of range"):
-        parse(text)
+        parse_partition(text)

@@ -1,28 +1,28 @@
 import pytest
 
 from gradveil.data.images import Decoding
-from gradveil.data.specification import parse
+from gradveil.data.specification import parse_specification
 from gradveil.data.splits import Split
 from gradveil.errors import InputError
 
 
 def test_options_are_told_from_paths() -> None:
-    found = parse("a/b=c/x,y,size=48,channels=1,skip-broken,test-fraction=0.3,seed=7")
-    assert found.paths == ("a/b=c/x", "y")
-    assert found.decoding() == Decoding(size=48, channels=1, skip_broken=True)
-    assert found.split() == Split(0.3, 7)
+    specification = parse_specification("a/b=c/x,y,size=48,channels=1,skip-broken,test-fraction=0.3,seed=7")
+    assert specification.paths == ("a/b=c/x", "y")
+    assert specification.decoding() == Decoding(size=48, channels=1, skip_broken=True)
+    assert specification.split() == Split(0.3, 7)
 
 
 def test_without_options_the_defaults_hold() -> None:
-    found = parse("here")
-    assert found.paths == ("here",)
-    assert found.decoding() == Decoding()
-    assert found.split() == Split()
+    specification = parse_specification("here")
+    assert specification.paths == ("here",)
+    assert specification.decoding() == Decoding()
+    assert specification.split() == Split()
 
 
 def read_all(text: str) -> object:
-    found = parse(text)
-    return found.decoding(), found.split()
+    specification = parse_specification(text)
+    return specification.decoding(), specification.split()
 
 
 @pytest.mark.parametrize(

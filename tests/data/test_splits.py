@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gradveil.data.base import ImageSet
-from gradveil.data.splits import Split, part
+from gradveil.data.splits import Split, split_images
 from gradveil.errors import SettingsError
 
 
@@ -24,7 +24,7 @@ def test_each_class_is_parted_by_the_fraction(labels: list[int], fraction: float
 def test_parting_keeps_order_and_loses_nothing() -> None:
     images = ImageSet(torch.arange(6, dtype=torch.uint8).reshape(6, 1, 1, 1), torch.arange(6))
     for mask in ([True, False, True, True, False, True], [True, True, True, True, False, False]):
-        train, test = part(images, torch.tensor(mask))
+        train, test = split_images(images, torch.tensor(mask))
         assert train.labels.tolist() == [number for number in range(6) if mask[number]]
         assert test.labels.tolist() == [number for number in range(6) if not mask[number]]
         assert train.images.flatten().tolist() == train.labels.tolist()

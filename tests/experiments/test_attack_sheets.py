@@ -6,9 +6,10 @@ from pathlib import Path
 import torch
 from PIL import Image
 
-from gradveil.audit import Attacked, Truth
+from gradveil.audit import Attacked
 from gradveil.experiments.attack_cells import GREY, Cell
 from gradveil.experiments.attack_sheets import draw_sheets, keep_pictures, render_pictures
+from gradveil.rounds import Truth
 from gradveil.types import Reconstruction
 
 CELLS = [Cell("part", GREY, "lenet", "init", "none", attack, (0, 1)) for attack in ("fast", "strong")]

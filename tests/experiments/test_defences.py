@@ -9,7 +9,7 @@ import torch
 from gradveil import data
 from gradveil.data import DataSet
 from gradveil.defences import parse_arm
-from gradveil.experiments.defences import GREY, PARTS, DefenceStudy, DefenceTrial
+from gradveil.experiments.defences import GREY, PARTS, DefenceStudy, DefenceTrial, TrialJob
 from gradveil.training import FAST
 
 TRIALS = [
@@ -57,7 +57,7 @@ def test_every_trial_names_an_arm_once() -> None:
 
 def test_what_is_in_the_journal_is_not_run_again(study: DefenceStudy, monkeypatch: pytest.MonkeyPatch) -> None:
     again = make_study(study.folder)
-    monkeypatch.setattr(again, "run_jobs", lambda *_: pytest.fail("ran again"))
+    monkeypatch.setattr(TrialJob, "run", lambda *_: pytest.fail("ran again"))
     again.run(TRIALS, silent)
     assert len(again.entries()) == len(TRIALS)
 

@@ -47,17 +47,17 @@ def test_undoes_flip_shift_and_lighting(
 def test_what_was_lost_costs_as_much_as_the_fill() -> None:
     target = picture()
     fill = torch.full_like(target, 0.5)
-    found = align(shifted(target, 0, 10), target, fill)
+    alignment = align(shifted(target, 0, 10), target, fill)
     expected = target.clone()
     expected[..., 14:] = 0.5
-    assert (found.psnr >= psnr(expected, target) - 1e-6).all()
-    assert found.psnr.max() < 40
+    assert (alignment.psnr >= psnr(expected, target) - 1e-6).all()
+    assert alignment.psnr.max() < 40
 
 
 def test_the_drawn_image_has_the_score() -> None:
     target, guess = picture(), picture(seed=1)
-    found = align(guess, target, torch.full_like(target, 0.4))
-    assert found.psnr.tolist() == pytest.approx(psnr(found.images, target).tolist(), abs=1e-6)
+    alignment = align(guess, target, torch.full_like(target, 0.4))
+    assert alignment.psnr.tolist() == pytest.approx(psnr(alignment.images, target).tolist(), abs=1e-6)
 
 
 def test_is_never_below_the_plain_score() -> None:

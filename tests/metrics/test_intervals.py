@@ -9,28 +9,28 @@ from gradveil.metrics import mean_interval
 
 def test_agrees_with_scipy() -> None:
     values = np.random.default_rng(0).normal(3, 2, 12)
-    found = mean_interval(values.tolist())
+    interval = mean_interval(values.tolist())
     low, high = stats.t.interval(0.95, 11, values.mean(), stats.sem(values))
-    assert (found.mean, found.low, found.high) == pytest.approx((values.mean(), low, high))
-    assert found.std == pytest.approx(values.std(ddof=1))
+    assert (interval.mean, interval.low, interval.high) == pytest.approx((values.mean(), low, high))
+    assert interval.std == pytest.approx(values.std(ddof=1))
 
 
 def test_covers_the_truth_as_often_as_it_says() -> None:
     source = np.random.default_rng(1)
     hits = 0
     for _ in range(2000):
-        found = mean_interval(source.normal(0, 1, 8).tolist())
-        assert found.low is not None
-        assert found.high is not None
-        hits += found.low < 0 < found.high
+        interval = mean_interval(source.normal(0, 1, 8).tolist())
+        assert interval.low is not None
+        assert interval.high is not None
+        hits += interval.low < 0 < interval.high
     assert 0.93 < hits / 2000 < 0.97
 
 
 def test_one_value_has_no_spread() -> None:
-    found = mean_interval([4.0])
-    assert (found.mean, found.low, found.high, found.std, found.count) == (4.0, None, None, None, 1)
+    interval = mean_interval([4.0])
+    assert (interval.mean, interval.low, interval.high, interval.std, interval.count) == (4.0, None, None, None, 1)
 
 
 def test_no_values_are_refused() -> None:
-    with pytest.raises(ValueError, match="no values"):
+    with pytest.raises(ValueError, match="there are no values"):
         mean_interval([])

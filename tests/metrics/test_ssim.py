@@ -33,8 +33,8 @@ def test_agrees_with_a_plain_loop(shape: tuple[int, int, int]) -> None:
     source = np.random.default_rng(1)
     x = source.random(shape)
     y = np.clip(x + 0.2 * source.standard_normal(shape), 0, 1)
-    found = ssim(torch.tensor(x)[None], torch.tensor(y)[None])
-    assert float(found) == pytest.approx(plain_ssim(x, y), abs=1e-9)
+    score = ssim(torch.tensor(x)[None], torch.tensor(y)[None])
+    assert float(score) == pytest.approx(plain_ssim(x, y), abs=1e-9)
 
 
 @pytest.mark.parametrize("side", [2, 3, 10])

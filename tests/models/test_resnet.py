@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-from gradveil.models.resnet import Bottleneck, resnet18, resnet20, shortcut
+from gradveil.models.resnet import BottleneckBlock, resnet18, resnet20, shortcut
 
 COLOUR = (0.5, 0.4, 0.3), (0.2, 0.2, 0.3)
 
@@ -24,7 +24,7 @@ def test_a_shortcut_has_weights_only_where_the_shape_changes() -> None:
 
 
 def test_a_bottleneck_widens_by_four() -> None:
-    assert Bottleneck(8, 4, 2)(torch.rand(2, 8, 10, 10)).shape == (2, 16, 5, 5)
+    assert BottleneckBlock(8, 4, 2)(torch.rand(2, 8, 10, 10)).shape == (2, 16, 5, 5)
 
 
 def test_the_width_is_that_of_the_first_stage() -> None:

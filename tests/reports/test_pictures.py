@@ -16,8 +16,8 @@ def test_pixels_survive(channels: int) -> None:
     values = torch.randint(0, 256, (channels, 5, 7), generator=torch.Generator().manual_seed(0))
     address = data_address(values / 255)
     content = base64.b64decode(address.removeprefix("data:image/png;base64,"))
-    found = np.asarray(Image.open(io.BytesIO(content))).reshape(5, 7, channels)
-    assert (found == values.permute(1, 2, 0).numpy()).all()
+    pixels = np.asarray(Image.open(io.BytesIO(content))).reshape(5, 7, channels)
+    assert (pixels == values.permute(1, 2, 0).numpy()).all()
 
 
 def test_values_out_of_range_are_clamped() -> None:

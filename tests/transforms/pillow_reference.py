@@ -4,7 +4,13 @@ import torch
 from hypothesis import strategies as st
 from torch import Tensor
 
-from gradveil.transforms import Policy, PolicyDraws, PolicySet, pillow
+from gradveil.rng import generator
+from gradveil.transforms import OPERATIONS, Catalogue, Operation, Policy, PolicyDraws, PolicySet, Transform, pillow
+
+EVERYTHING = Catalogue(
+    "everything", tuple(Transform(operation, level) for operation in OPERATIONS.values() for level in range(10))
+)
+SHAPES = ((1, 31, 28), (3, 32, 32), (3, 17, 33), (3, 331, 2), (3, 2, 331), (3, 97, 211))
 
 
 def apply_one(name: str, image: Tensor, magnitude: float) -> Tensor:
@@ -58,3 +64,36 @@ def batches(draw: st.DrawFn, largest: int = 40) -> Tensor:
     make = draw(st.sampled_from([noise, narrow, smooth, two_values]))
     source = torch.Generator().manual_seed(draw(st.integers(0, 2**32)))
     return make(shape, source).to(torch.uint8)
+
+
+def assert_equals_pillow(policies: PolicySet, images: Tensor, seed: int) -> None:
+    draws = policies.sample(len(images), generator(seed))
+    assert torch.equal(policies.apply(images, draws), apply_policy(policies, images, draws)), policies.readable
+
+
+def magnitudes_of(operation: Operation) -> st.SearchStrategy[float]:
+    """Draw any magnitude in the operation's range, with either sign if it has one; half as far again as AutoAugment."""
+    low, high = sorted((operation.low, operation.high))
+    if operation.signed:
+        return st.floats(-1.5 * high, 1.5 * high)
+    return st.floats(low, high)
+
+
+def check_any_magnitudes(name: str, data: st.DataObject) -> None:
+    """Compare a kernel with Pillow on drawn images and magnitudes; the images must stay as they are."""
+    images = data.draw(batches())
+    magnitude = magnitudes_of(OPERATIONS[name])
+    drawn = data.draw(st.lists(magnitude, min_size=len(images), max_size=len(images)))
+    magnitudes = torch.tensor(drawn, dtype=torch.float64)
+    before = images.clone()
+    assert torch.equal(OPERATIONS[name].kernel(images, magnitudes), apply_all(name, images, magnitudes))
+    assert torch.equal(images, before)
+
+
+def check_every_level(name: str) -> None:
+    """Compare every level of an operation with Pillow on images of usual, odd and large sizes."""
+    for shape in SHAPES:
+        images = torch.randint(256, (4, *shape), generator=generator(0, *shape)).to(torch.uint8)
+        for index, transform in enumerate(EVERYTHING.transforms):
+            if transform.operation.name == name:
+                assert_equals_pillow(PolicySet((Policy((index,), EVERYTHING),)), images, index)

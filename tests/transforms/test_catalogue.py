@@ -2,12 +2,25 @@ import pickle
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from torch import Tensor
 
 from gradveil.errors import SettingsError, UnknownNameError
 from gradveil.rng import generator
-from gradveil.transforms import CATALOGUE, CATALOGUES, OPERATIONS, Catalogue, Operation, Policy, Transform, parse_policy
-from gradveil.transforms.catalogue import find_catalogue
+from gradveil.transforms import (
+    CATALOGUE,
+    CATALOGUES,
+    OPERATIONS,
+    Catalogue,
+    Operation,
+    Policy,
+    PolicySet,
+    Transform,
+    find_catalogue,
+    parse_policy,
+)
+from tests.transforms.pillow_reference import assert_equals_pillow, batches
 
 # Index → operation:level, as published with the papers; it must never change.
 V1 = """
@@ -113,3 +126,11 @@ def test_operation_names_that_the_grammar_cannot_hold_are_refused(name: str) -> 
 def test_catalogue_names_that_the_grammar_cannot_hold_are_refused() -> None:
     with pytest.raises(SettingsError, match="letters, digits and _"):
         CATALOGUE.extend("my/own")
+
+
+@pytest.mark.parametrize("catalogue", CATALOGUES.values(), ids=lambda catalogue: catalogue.name)
+@given(batches(), st.integers(0, 2**32))
+@settings(max_examples=10, deadline=None)
+def test_all_fifty_entries_equal_pillow(catalogue: Catalogue, images: Tensor, seed: int) -> None:
+    for index in range(50):
+        assert_equals_pillow(PolicySet((Policy((index,), catalogue),)), images, seed)

@@ -3,7 +3,6 @@
 from gradveil.audit.audit import Audit, run_audit
 from gradveil.audit.floors import Floors, make_floors
 from gradveil.audit.jobs import Attacked
-from gradveil.audit.release import Truth
 from gradveil.audit.report import AUDIT_VERSION, VERSIONS, AuditReport, Picture
 from gradveil.audit.scoring import Row
 from gradveil.audit.settings import DEFAULT_ARMS, AuditSettings
@@ -23,7 +22,6 @@ __all__ = [
     "Picture",
     "Row",
     "Summary",
-    "Truth",
     "explain",
     "headline",
     "leaked",

@@ -76,10 +76,14 @@ class Audit:
         self.weights = dict(weights or {})
         self.model = self.spec.build(generator(settings.seed, "model"))
         self.check()
-        self.public = choose_public(self.data, min(PUBLIC, settings.floor_images), settings.seed)
+        self.public = choose_public(self.data, min(PUBLIC, settings.floor_images), settings.seed).batch()
         mixes = any(defence.companions for arm in self.arms for defence in arm.defences)
-        self.others = choose_private(self.data, OTHERS, len(self.public), settings.seed) if mixes else None
+        self.others = self.choose_others() if mixes else None
         self.places = settings.places or choose_places(len(self.data.test), settings.images, settings.seed)
+
+    def choose_others(self) -> Batch:
+        """Choose images for the clients to mix with; the attacker has none of them."""
+        return choose_private(self.data, OTHERS, self.settings.seed, public=len(self.public)).batch()
 
     def check(self) -> None:
         """Refuse what cannot be done before anything is trained."""

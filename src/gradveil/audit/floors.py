@@ -32,7 +32,7 @@ def make_floors(
     data: DataSet, arms: Sequence[Arm], count: int, labels_known: bool, seed: int, progress: Callable[[float], None]
 ) -> dict[str, Floors]:
     """Choose the floors of every arm from `count` training images; those of the original are common to all arms."""
-    images = choose_public(data, count, seed)
+    images = choose_public(data, count, seed).batch()
     judged = images.take(slice(0, JUDGED))
     raw = make_guesses(defended(images, (), 1, seed, "raw"), data.classes, labels_known)
     plain = to_pixels(judged.images)

@@ -10,13 +10,13 @@ import torch
 from gradveil.attacks import Attack
 from gradveil.audit.pairing import share_out
 from gradveil.audit.preflight import find_notices
-from gradveil.audit.release import Captured, Scene, Share, Truth
+from gradveil.audit.release import Scene, Share
 from gradveil.data import DataSet
 from gradveil.defences import Arm, build_defended
 from gradveil.errors import KnowledgeError
 from gradveil.models import ModelSpec
 from gradveil.rng import generator, global_state_from
-from gradveil.rounds import Round
+from gradveil.rounds import Captured, Round, Truth
 from gradveil.training import TrainingResult, TrainingSettings, is_unfinished, train
 from gradveil.types import Batch, Reconstruction
 from gradveil.workers import Report

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
-from gradveil.audit.release import Captured
 from gradveil.client import Simulation
 from gradveil.defences import Arm, has_hook
 from gradveil.gradients import batch_dependent
+from gradveil.rounds import Captured
 from gradveil.types import Batch, Place, Task, Update
 
 ALLOWED = 1e-4

@@ -3,14 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
 from gradveil.client import Client, Step, Weights
 from gradveil.defences import Arm, build_defended
 from gradveil.models import ModelSpec
 from gradveil.rng import generator
-from gradveil.rounds import Round, aggregate
+from gradveil.rounds import Captured, Round, Truth, aggregate
 from gradveil.types import Batch, LocalTraining, Place, to_pixels
 
 
@@ -20,34 +19,6 @@ class Share:
 
     places: tuple[int, ...]
     batch: Batch
-
-
-@dataclass(frozen=True, eq=False)
-class Truth:
-    """What the audit alone knows of one attacked image: x and T(x) as float 1×C×H×W, and the label.
-
-    T(x) is what the model was fed, the first time if it was fed the image several times. `fed_label` is the label that
-    was fed with T(x), where a defence changes it.
-    """
-
-    image: int
-    label: int
-    original: Tensor
-    transformed: Tensor
-    fed_label: int
-
-
-@dataclass(frozen=True, eq=False)
-class Captured:
-    """A round and the truth about each of its images, in the order in which the clients hold them."""
-
-    round: Round
-    truths: tuple[Truth, ...]
-
-    def transformed(self) -> Batch:
-        """Return what the model was fed, all images of the round together."""
-        labels = torch.tensor([truth.fed_label for truth in self.truths])
-        return Batch(torch.cat([truth.transformed for truth in self.truths]), labels)
 
 
 @dataclass(frozen=True, eq=False)

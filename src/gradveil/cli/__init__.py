@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from gradveil import __version__
-from gradveil.cli.commands import LazyGroup, list_commands
+from gradveil.cli.commands import LazyGroup, add_entries
 from gradveil.errors import GradveilError
 
 app = typer.Typer(
@@ -15,7 +15,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-list_commands(app)
+add_entries(app)
 
 
 def show_version(wanted: bool) -> None:

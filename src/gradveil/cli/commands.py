@@ -11,7 +11,7 @@ from typer.main import get_group
 
 @dataclass(frozen=True)
 class Entry:
-    """Where a command is: a module of this package, and a function or a `typer.Typer` in it; and its first line."""
+    """A command: its module in this package, the function or `typer.Typer` there, and the first line of its help."""
 
     module: str
     attribute: str
@@ -72,8 +72,8 @@ class LazyGroup(TyperGroup):
         return name, load_command(name) if name in COMMANDS else command, rest
 
 
-def list_commands(app: typer.Typer) -> None:
-    """Add an entry for each command to the help of `app`; `LazyGroup` replaces it by the command itself."""
+def add_entries(app: typer.Typer) -> None:
+    """Add an entry for each command to `app`, for its help; `LazyGroup` replaces the entry by the command itself."""
     for name, entry in COMMANDS.items():
 
         @app.command(name, help=entry.help)

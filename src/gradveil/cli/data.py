@@ -12,8 +12,6 @@ from rich.table import Column, Table
 from gradveil import data
 from gradveil.cli.options import AsJson, Quiet, make_console, print_json
 from gradveil.cli.progress import progress_bar
-from gradveil.data.base import listing
-from gradveil.data.summary import Summary, summarise
 from gradveil.results import record
 
 app = typer.Typer(no_args_is_help=True, help="List, describe and download data sets.")
@@ -31,14 +29,13 @@ Mirror = Annotated[
 @app.command("list")
 def list_command(root: Root = None, as_json: AsJson = False) -> None:
     """List the data sets and where they are on this machine."""
-    found = {name: source.find(root) for name, source in data.DATASETS.items()}
+    paths = {name: source.find(root) for name, source in data.DATASETS.items()}
     if as_json:
-        places = {name: path and str(path) for name, path in found.items()}
-        print_json(record("data list", {}, {"places": places}))
+        print_json(record("data list", {}, {"places": {name: path and str(path) for name, path in paths.items()}}))
         return
     table = Table("name", "what it is", Column("on this machine", overflow="fold"))
     for name, source in data.DATASETS.items():
-        table.add_row(name, source.description, escape(str(found[name] or f"no: gradveil data get {name}")))
+        table.add_row(name, source.description, escape(str(paths[name] or f"no: gradveil data get {name}")))
     for form, own in data.FORMS.items():
         table.add_row(f"{form}:…", escape(own.description), "")
     Console().print(table)
@@ -52,26 +49,26 @@ def info_command(name: Name, root: Root = None, as_json: AsJson = False) -> None
     with progress_bar(console) as progress:
         dataset = data.load(name, root, progress)
     seconds = time.perf_counter() - start
-    summary = summarise(dataset)
+    counts = data.count_images(dataset)
     if as_json:
-        print_json(record("data info", {"name": name}, figures(dataset, summary) | {"seconds_to_load": seconds}))
+        print_json(record("data info", {"name": name}, make_figures(dataset, counts) | {"seconds_to_load": seconds}))
         return
-    table = describe(dataset, summary)
+    table = make_table(dataset, counts)
     table.add_row("loaded in", f"{seconds:.1f} s")
     console.print(table)
 
 
 @app.command("get")
 def get_command(name: Name, root: Root = None, mirror: Mirror = None, quiet: Quiet = False) -> None:
-    """Download the official files of a data set; run again after a cut to go on from there."""
+    """Download the official files of a data set; run again after a cut to resume."""
     console = make_console(quiet, as_json=False)
     with progress_bar(console, in_bytes=True) as progress:
         folder = data.get(name, root, progress, mirror)
     console.print(f"{name} is complete and checked: {folder}", soft_wrap=True, markup=False)
 
 
-def figures(dataset: data.DataSet, summary: Summary) -> dict[str, Any]:
-    """Collect what is known of a data set for the JSON record."""
+def make_figures(dataset: data.DataSet, counts: data.Counts) -> dict[str, Any]:
+    """Collect the figures of a data set for the JSON record."""
     return {
         "train_images": len(dataset.train),
         "test_images": len(dataset.test),
@@ -79,31 +76,31 @@ def figures(dataset: data.DataSet, summary: Summary) -> dict[str, Any]:
         "classes": list(dataset.class_names),
         "mean": list(dataset.mean),
         "std": list(dataset.std),
-        "train_per_class": list(summary.train_per_class),
-        "test_per_class": list(summary.test_per_class),
-        "test_images_in_train": summary.test_images_in_train,
+        "train_per_class": list(counts.train_per_class),
+        "test_per_class": list(counts.test_per_class),
+        "test_images_in_train": counts.test_images_in_train,
         "skipped": list(dataset.skipped),
     }
 
 
-def describe(dataset: data.DataSet, summary: Summary) -> Table:
-    """Lay the same out for reading."""
+def make_table(dataset: data.DataSet, counts: data.Counts) -> Table:
+    """Lay out the figures of a data set for the console."""
     table = Table("", Column("", overflow="fold"), show_header=False)
     channels, height, width = dataset.shape
     table.add_row("name", escape(dataset.name))
     table.add_row("images", f"{len(dataset.train):,} for training, {len(dataset.test):,} for testing")
     table.add_row("shape", f"{channels} × {height} × {width} (channels × height × width)")
-    table.add_row("classes", f"{dataset.classes}: {escape(listing(list(dataset.class_names), 5))}")
+    table.add_row("classes", f"{dataset.classes}: {escape(data.list_names(list(dataset.class_names), 5))}")
     table.add_row("mean", "  ".join(f"{value:.8f}" for value in dataset.mean))
     table.add_row("standard deviation", "  ".join(f"{value:.8f}" for value in dataset.std))
-    table.add_row("training images per class", spread(summary.train_per_class))
-    table.add_row("test images per class", spread(summary.test_per_class))
-    table.add_row("test images also in training", f"{summary.test_images_in_train:,}")
+    table.add_row("training images per class", format_range(counts.train_per_class))
+    table.add_row("test images per class", format_range(counts.test_per_class))
+    table.add_row("test images also in training", f"{counts.test_images_in_train:,}")
     if dataset.skipped:
         table.add_row("broken images left out", f"{len(dataset.skipped):,}")
     return table
 
 
-def spread(counts: tuple[int, ...]) -> str:
+def format_range(counts: tuple[int, ...]) -> str:
     low, high = min(counts), max(counts)
     return f"{low:,} each" if low == high else f"{low:,} to {high:,}"

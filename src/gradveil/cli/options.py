@@ -18,7 +18,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print the JSON record to s
 
 
 def make_console(quiet: bool, as_json: bool) -> Console:
-    """Make the console that tables and progress bars go to; silent for scripts."""
+    """Make the console for tables and progress bars; it is silent for `--quiet` and `--json`."""
     return Console(quiet=quiet or as_json)
 
 

@@ -1,4 +1,4 @@
-"""`--policy FILE.json`: the policies that a search wrote, wherever a policy can be named."""
+"""`--policy FILE.json`: read the policies that a search wrote."""
 
 import json
 from pathlib import Path
@@ -11,19 +11,19 @@ PREFIX = "policy:"
 
 
 def read_policy(text: str) -> str:
-    """Give a policy as text; `FILE.json` is the hybrid that a search wrote there, `FILE.json#2` its second best."""
+    """Return a policy as text; `FILE.json` is the hybrid that a search wrote there, `FILE.json#2` its second best."""
     name, mark, rank = text.partition("#")
     if not name.endswith(".json"):
         return text
-    record = load(Path(name))
+    record = load_record(Path(name))
     if not mark:
-        return write(name, record.get("hybrid"))
+        return format_policy(name, record.get("hybrid"))
     policies = record.get("policies")
     count = len(policies) if isinstance(policies, list) else 0
     if not (rank.isascii() and rank.isdigit() and 1 <= int(rank) <= count):
         raise PolicyError(f"policy '{text}': {name} has {count} policies; write {name}#1 to {name}#{count}")
     assert isinstance(policies, list)
-    return write(name, policies[int(rank) - 1])
+    return format_policy(name, policies[int(rank) - 1])
 
 
 def read_arm(text: str) -> str:
@@ -33,7 +33,7 @@ def read_arm(text: str) -> str:
     )
 
 
-def load(path: Path) -> dict[str, Any]:
+def load_record(path: Path) -> dict[str, Any]:
     try:
         record = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError) as error:
@@ -43,7 +43,7 @@ def load(path: Path) -> dict[str, Any]:
     return record
 
 
-def write(name: str, entry: object) -> str:
+def format_policy(name: str, entry: object) -> str:
     if not isinstance(entry, dict):
         raise PolicyError(f"{name} holds no such policy: give the policies.json of 'gradveil search'")
     return str(from_record(entry))

@@ -19,7 +19,7 @@ from rich.progress import (
 
 @contextmanager
 def progress_bar(console: Console, in_bytes: bool = False) -> Iterator[Callable[[str, int, int], None]]:
-    """Show a bar for each thing that is reported as (what, done, total); it goes when the block ends."""
+    """Show a bar for each task that is reported as (what, done, total), and remove the bars when the block ends."""
     amounts: tuple[ProgressColumn, ...] = (
         (DownloadColumn(), TransferSpeedColumn()) if in_bytes else (MofNCompleteColumn(),)
     )

@@ -1,32 +1,20 @@
 """`gradveil transforms`: list the catalogue, look at what it does, apply a policy to stored images."""
 
-import gzip
-import io
-import struct
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import typer
-from PIL import Image
 from rich.table import Table
 
 from gradveil import data
 from gradveil.cli.options import AsJson, Overwrite, Quiet, Seed, make_console, print_json
 from gradveil.cli.progress import progress_bar
-from gradveil.data.archives import read_file, read_plain
-from gradveil.data.fashion_mnist import parse_idx
-from gradveil.data.folder import MAX_FILE_BYTES, files_in
-from gradveil.data.images import MAX_BYTES, Source, decode
-from gradveil.data.npz import ArrayFile
-from gradveil.errors import DataError, OutputError, SettingsError
-from gradveil.reports.sheet import draw_catalogue, draw_policies
-from gradveil.results import claimed_folder, record, to_json, write_file
+from gradveil.errors import SettingsError
+from gradveil.reports import draw_catalogue, draw_policies
+from gradveil.results import record, to_json, write_file
 from gradveil.rng import generator
-from gradveil.transforms import Catalogue, PolicySet, Transform, parse_policy, pillow, transform_array, transform_arrays
-from gradveil.transforms.catalogue import find_catalogue
+from gradveil.transforms import Catalogue, PolicySet, Transform, find_catalogue, parse_policy
 
 SAMPLE = "fashion-mnist-sample"
 
@@ -68,7 +56,7 @@ def show(
     if as_json:
         named = chosen if policies is None else policies.catalogue
         settings = {"catalogue": named.name, "policy": policies and str(policies), "seed": seed}
-        print_json(record("transforms", settings, figures(chosen, policies)))
+        print_json(record("transforms", settings, make_figures(chosen, policies)))
         return
     console = make_console(quiet, as_json)
     console.print(list_catalogue(chosen) if policies is None else list_steps(policies))
@@ -92,9 +80,9 @@ def list_catalogue(catalogue: Catalogue) -> Table:
     table = Table("index", "operation", "level", "magnitude", "the same as", title=f"catalogue {catalogue.name}")
     first: dict[str, int] = {}
     for index, transform in enumerate(catalogue.transforms):
-        place = first.setdefault(transform.function, index)
-        same = "changes nothing" if transform.is_identity else "" if place == index else str(place)
-        table.add_row(str(index), transform.operation.name, str(transform.level), describe(transform), same)
+        earlier = first.setdefault(transform.function, index)
+        same = "changes nothing" if transform.is_identity else "" if earlier == index else str(earlier)
+        table.add_row(str(index), transform.operation.name, str(transform.level), describe_magnitude(transform), same)
     return table
 
 
@@ -104,7 +92,12 @@ def list_steps(policies: PolicySet) -> Table:
         for step, (index, transform) in enumerate(zip(policy.indices, policy.transforms, strict=True), start=1):
             name = policy.text if step == 1 else ""
             table.add_row(
-                name, str(step), str(index), transform.operation.name, str(transform.level), describe(transform)
+                name,
+                str(step),
+                str(index),
+                transform.operation.name,
+                str(transform.level),
+                describe_magnitude(transform),
             )
         if not policy.indices:
             table.add_row(policy.text, "", "", "no transformation", "", "")
@@ -120,8 +113,8 @@ UNITS: dict[str, Callable[[float, str], str]] = {
 }
 
 
-def describe(transform: Transform) -> str:
-    """Say how strong a transform is, in the unit of its operation."""
+def describe_magnitude(transform: Transform) -> str:
+    """Write the magnitude of a transform in the unit of its operation."""
     if not transform.operation.has_levels:
         return ""
     sign = "±" if transform.draws_sign else ""
@@ -131,7 +124,7 @@ def describe(transform: Transform) -> str:
     return f"factor 1 {sign or '+'} {transform.magnitude:.3f}"
 
 
-def figures(catalogue: Catalogue, policies: PolicySet | None) -> dict[str, Any]:
+def make_figures(catalogue: Catalogue, policies: PolicySet | None) -> dict[str, Any]:
     if policies is not None:
         members = [[as_record(transform) for transform in policy.transforms] for policy in policies.policies]
         return {"readable": policies.readable, "draws": len(policies.draws()), "policies": members}
@@ -166,102 +159,14 @@ def apply(
     """
     policies = parse_policy(policy, None if "/" in policy else find_catalogue(catalogue))
     console = make_console(quiet, as_json)
-    if not source.exists():
-        raise DataError(f"{source} does not exist: give a folder of images, an .npz file or an idx file")
-    work = apply_to_folder if source.is_dir() else apply_to_file
     with progress_bar(console) as progress:
-        counts = work(source, target, policies, seed, overwrite, progress)
+        counts = data.transform_stored(source, target, policies, seed, overwrite, progress)
     settings = {"source": str(source), "target": str(target), "policy": str(policies), "seed": seed}
     done = record("transforms", settings, counts)
-    place = target / "transforms.json" if source.is_dir() else target.with_name(f"{target.name}.json")
-    write_file(place, to_json(done))
+    write_file(
+        target / "transforms.json" if source.is_dir() else target.with_name(f"{target.name}.json"), to_json(done)
+    )
     if as_json:
         print_json(done)
     left_out = f"; files that are no images, left out: {counts['other_files']:,}" if counts.get("other_files") else ""
     console.print(f"{policies}: {counts['images']:,} images in {target}{left_out}", soft_wrap=True, markup=False)
-
-
-def apply_to_folder(
-    source: Path, target: Path, policies: PolicySet, seed: int, overwrite: bool, progress: data.Progress
-) -> dict[str, int]:
-    """Transform every image at any depth; the draw of an image follows from the seed and its name."""
-    if target.resolve().is_relative_to(source.resolve()):
-        raise OutputError(f"{target} is within {source}: write the copy somewhere else")
-    files = files_in(source)
-    pictures = [path for path in files if path.suffix.lower() in Image.registered_extensions()]
-    if not pictures:
-        raise DataError(f"{source} has no images: give a folder with image files, at any depth")
-    targets = plan_targets(source, target, pictures)
-    with claimed_folder(target, "transforms", overwrite):
-        for number, path in enumerate(pictures, start=1):
-            image = decode(Source(str(path), partial(read_file, path, MAX_FILE_BYTES)), None, None)
-            name = path.relative_to(source).as_posix()
-            write_image(targets[path], transform_image(image, path, policies, seed, name))
-            progress("transforming images", number, len(pictures))
-    return {"images": len(pictures), "other_files": len(files) - len(pictures)}
-
-
-def plan_targets(source: Path, target: Path, pictures: list[Path]) -> dict[Path, Path]:
-    """Name the PNG file of each image; two that would get one name are refused."""
-    planned: dict[Path, Path] = {}
-    taken: dict[Path, Path] = {}
-    for path in pictures:
-        place = (target / path.relative_to(source)).with_suffix(".png")
-        if place in taken:
-            raise DataError(f"{taken[place]} and {path} would both become {place.name}: rename one of them")
-        taken[place] = path
-        planned[path] = place
-    return planned
-
-
-def transform_image(image: Image.Image, path: Path, policies: PolicySet, seed: int, name: str) -> Image.Image:
-    if min(image.size) < 2:
-        raise DataError(f"{path} is {image.width}×{image.height} pixels: both sides must be at least 2; remove it")
-    pixels = pillow.to_tensor(image).unsqueeze(0)
-    return pillow.to_image(policies.transform(pixels, generator(seed, "offline", name)).squeeze(0))
-
-
-def write_image(path: Path, image: Image.Image) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    content = io.BytesIO()
-    image.save(content, "PNG")
-    write_file(path, content.getvalue())
-
-
-def apply_to_file(
-    source: Path, target: Path, policies: PolicySet, seed: int, overwrite: bool, progress: data.Progress
-) -> dict[str, int]:
-    """Transform the images of one data file."""
-    if target.exists() and (not overwrite or target.is_dir() or target.resolve() == source.resolve()):
-        raise OutputError(f"{target} exists already: give the name of a new file, or pass --overwrite for another one")
-    progress("transforming images", 0, 1)
-    if source.suffix == ".npz":
-        content, count = apply_to_npz(source, policies, seed)
-    elif "idx3-ubyte" in source.name:
-        content, count = apply_to_idx(source, policies, seed, target.suffix == ".gz")
-    else:
-        raise DataError(f"{source} is no folder, no .npz file and no idx3-ubyte file: give one of these")
-    write_file(target, content)
-    progress("transforming images", 1, 1)
-    return {"images": count}
-
-
-def apply_to_npz(source: Path, policies: PolicySet, seed: int) -> tuple[bytes, int]:
-    file = ArrayFile(source)
-    arrays = {name: file.read(name) for name in file.members}
-    if any(name.endswith("jpeg") for name in arrays):
-        raise DataError(f"{source} holds JPEG bytes, which cannot be kept: give a folder of images instead")
-    try:
-        changed = transform_arrays(arrays, policies, seed)
-    except DataError as error:
-        raise DataError(f"{source}: {error}") from error
-    content = io.BytesIO()
-    np.savez_compressed(content, allow_pickle=False, **changed)
-    return content.getvalue(), sum(len(array) for name, array in changed.items() if name.endswith("images"))
-
-
-def apply_to_idx(source: Path, policies: PolicySet, seed: int, compressed: bool) -> tuple[bytes, int]:
-    images = parse_idx(read_plain(source, MAX_BYTES), 3, source)
-    changed = transform_array(images, policies, generator(seed, "offline", "images"))
-    content = bytes([0, 0, 8, 3]) + struct.pack(">3I", *changed.shape) + changed.tobytes()
-    return gzip.compress(content, mtime=0) if compressed else content, len(changed)

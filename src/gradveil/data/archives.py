@@ -1,6 +1,6 @@
-"""Read members of a folder, a tar or a zip by one interface; nothing is ever unpacked onto the disk.
+"""Read members of a folder, a tar or a zip through one interface; nothing is unpacked to the disk.
 
-An archive comes from outside: its members are bounded in size, and one that names a path outside itself is refused.
+An archive is not trusted: its size is limited, and a member with a path outside the archive is refused.
 """
 
 import gzip
@@ -23,7 +23,7 @@ DAMAGES = (EOFError, OSError, RuntimeError, tarfile.TarError, zipfile.BadZipFile
 
 
 class Container(ABC):
-    """Files that belong together, by their relative names."""
+    """A set of files, by their relative names."""
 
     @abstractmethod
     def names(self) -> list[str]:
@@ -42,11 +42,8 @@ class Folder(Container):
         self.path, self.limit = path, limit
 
     def names(self) -> list[str]:
-        found = []
-        for folder, _, files in os.walk(self.path):
-            inside = Path(folder).relative_to(self.path)
-            found += [(inside / file).as_posix() for file in files]
-        return sorted(found)
+        paths = (Path(folder) / file for folder, _, files in os.walk(self.path) for file in files)
+        return sorted(path.relative_to(self.path).as_posix() for path in paths)
 
     def read(self, name: str) -> bytes:
         return read_file(self.path / name, self.limit)
@@ -59,11 +56,11 @@ class Tar(Container):
     def __init__(self, path: Path, limit: int) -> None:
         self.path = path
         with (
-            damage_of(path),
+            archive_errors(path),
             open_plain(path) as stream,
             tarfile.open(fileobj=Bounded(stream, path, limit), mode="r|") as archive,
         ):
-            self.members = {inner_name(path, member.name): contents(archive, member) for member in archive}
+            self.members = {inner_name(path, member.name): read_member(archive, member) for member in archive}
 
     def names(self) -> list[str]:
         return [name for name, content in self.members.items() if content is not None]
@@ -81,7 +78,7 @@ class Zip(Container):
 
     def __init__(self, path: Path, limit: int) -> None:
         self.path = path
-        with damage_of(path):
+        with archive_errors(path):
             self.archive = zipfile.ZipFile(path)
         self.members = {inner_name(path, info.filename): info for info in self.archive.infolist() if not info.is_dir()}
         if sum(info.file_size for info in self.members.values()) > limit:
@@ -93,27 +90,27 @@ class Zip(Container):
     def read(self, name: str) -> bytes:
         if name not in self.members:
             raise DataError(f"{self.path} has no file {name}: get the archive again")
-        with damage_of(self.path):
+        with archive_errors(self.path):
             return self.archive.read(self.members[name])
 
 
 @final
 class Bounded(io.RawIOBase):
-    """A stream that refuses to give more than `limit` bytes, whatever a header promises."""
+    """A stream that fails after `limit` bytes, whatever a header says."""
 
     def __init__(self, stream: io.BufferedIOBase, path: Path, limit: int) -> None:
-        self.stream, self.path, self.limit, self.given = stream, path, limit, 0
+        self.stream, self.path, self.limit, self.total = stream, path, limit, 0
 
     def read(self, size: int = -1, /) -> bytes:
         content = self.stream.read(size if size >= 0 else self.limit + 1)
-        self.given += len(content)
-        if self.given > self.limit:
+        self.total += len(content)
+        if self.total > self.limit:
             raise too_large(self.path, self.limit)
         return content
 
 
-def contents(archive: tarfile.TarFile, member: tarfile.TarInfo) -> bytes | None:
-    """Read a regular file of a tar; links and devices have no content of their own."""
+def read_member(archive: tarfile.TarFile, member: tarfile.TarInfo) -> bytes | None:
+    """Read a regular file of a tar; return None for links and devices."""
     stream = archive.extractfile(member) if member.isfile() else None
     if stream is None:
         return None
@@ -153,7 +150,7 @@ def open_plain(path: Path) -> Iterator[io.BufferedIOBase]:
 
 def read_plain(path: Path, limit: int) -> bytes:
     """Read a file, through gzip if it is compressed, up to `limit` bytes of content."""
-    with damage_of(path), open_plain(path) as stream:
+    with archive_errors(path), open_plain(path) as stream:
         content = stream.read(limit + 1)
     if len(content) > limit:
         raise too_large(path, limit)
@@ -162,7 +159,7 @@ def read_plain(path: Path, limit: int) -> bytes:
 
 def read_file(path: Path, limit: int) -> bytes:
     """Read a file as it is, up to `limit` bytes."""
-    with damage_of(path):
+    with archive_errors(path):
         if path.stat().st_size > limit:
             raise too_large(path, limit)
         return path.read_bytes()
@@ -173,8 +170,8 @@ def too_large(path: Path, limit: int) -> DataError:
 
 
 @contextmanager
-def damage_of(path: Path) -> Iterator[None]:
-    """Turn the many errors of a damaged archive into one that names the file."""
+def archive_errors(path: Path) -> Iterator[None]:
+    """Turn any error of a damaged archive into one that names the file."""
     try:
         yield
     except DAMAGES as error:

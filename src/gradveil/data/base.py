@@ -1,4 +1,4 @@
-"""The one type that every data set is turned into."""
+"""The type of every data set, and what all of them share."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from gradveil.errors import DataError
+from gradveil.types import Batch
 
 Progress = Callable[[str, int, int], None]
 """Called with what is being done, how much of it is done, and how much there is."""
@@ -38,6 +39,10 @@ class ImageSet:
     def __len__(self) -> int:
         return self.images.shape[0]
 
+    def batch(self) -> Batch:
+        """Return all images as one batch."""
+        return Batch(self.images, self.labels)
+
     def take(self, indices: Tensor) -> "ImageSet":
         """Keep the images at `indices`, in that order."""
         return ImageSet(self.images[indices], self.labels[indices])
@@ -45,7 +50,7 @@ class ImageSet:
 
 @dataclass(frozen=True, eq=False)
 class DataSet:
-    """A training and a test split with what is publicly known of both.
+    """A training and a test split with what is public about both.
 
     `mean` and `std` are per channel, in [0, 1], of this data set's own training images. `skipped` names the broken
     files that were left out because the user asked for it.
@@ -94,7 +99,7 @@ class DataSet:
 def assemble(
     name: str, train: ImageSet, test: ImageSet, class_names: tuple[str, ...], skipped: tuple[str, ...] = ()
 ) -> DataSet:
-    """Make a data set with its own statistics, after checking that there is something to tell apart."""
+    """Make a data set with its own statistics; refuse one without two classes, or with a class that has no image."""
     if len(class_names) < 2:
         raise DataError(
             f"data set '{name}' has {len(class_names)} class: at least two are needed to train a classifier"
@@ -104,7 +109,7 @@ def assemble(
     if empty:
         raise DataError(
             f"data set '{name}' has no training image of {len(empty)} of its {len(class_names)} classes "
-            f"({listing(empty)}): add images, or leave these classes out"
+            f"({list_names(empty)}): add images, or leave these classes out"
         )
     mean, std = channel_statistics(train.images)
     return DataSet(name, train, test, class_names, mean, std, skipped)
@@ -121,10 +126,10 @@ def require_counts(dataset: DataSet, train: int, test: int) -> DataSet:
     return dataset
 
 
-def listing(names: list[str], shown: int = 3) -> str:
+def list_names(names: list[str], shown: int = 3) -> str:
     """Name the first few and count the rest.
 
-    >>> listing(["a", "b", "c", "d", "e"])
+    >>> list_names(["a", "b", "c", "d", "e"])
     'a, b, c and 2 more'
     """
     rest = len(names) - shown
@@ -148,7 +153,7 @@ def channel_statistics(images: Tensor) -> tuple[tuple[float, ...], tuple[float, 
 
 
 def histogram(values: Tensor, rows: int = 4096) -> list[int]:
-    """Count each of the 256 levels; goes by rows to keep the copies that `bincount` makes small."""
+    """Count each of the 256 levels, some rows at a time: `bincount` copies its input."""
     counts = torch.zeros(256, dtype=torch.int64)
     for part in torch.split(values, rows):
         counts += torch.bincount(part.flatten(), minlength=256)

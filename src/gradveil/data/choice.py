@@ -1,33 +1,29 @@
-"""Which training images anyone may have, and which belong to a client."""
+"""Choose training images: public ones, which anyone may have, and private ones, which only a client has."""
 
 import torch
 from torch import Tensor
 
-from gradveil.data.base import DataSet
+from gradveil.data.base import DataSet, ImageSet
 from gradveil.errors import SettingsError
 from gradveil.rng import generator
-from gradveil.types import Batch
 
 
-def choose_public(data: DataSet, count: int, seed: int) -> Batch:
-    """Choose the training images that stand for what anyone can have; all of them if there are no more."""
-    return take(data, order(data, seed)[:count])
+def choose_public(data: DataSet, count: int, seed: int) -> ImageSet:
+    """Choose up to `count` training images that the attacker may have as well."""
+    return data.train.take(shuffle(data, seed)[:count])
 
 
-def choose_private(data: DataSet, count: int, public: int, seed: int) -> Batch:
-    """Choose training images for a client itself; none of them is among the `public` ones of the same seed."""
-    chosen = order(data, seed)[public:][-count:]
-    if len(chosen) < count:
+def choose_private(data: DataSet, count: int, seed: int, *, public: int) -> ImageSet:
+    """Choose `count` training images of the client's own, none of which is among the first `public` public ones."""
+    free = len(data.train) - public
+    if count > free:
         raise SettingsError(
-            f"{count} images for a client beside {public} public ones, and there are {len(data.train)} training images"
+            f"{count} private images beside {public} public ones: the {len(data.train)} training images of "
+            f"{data.name} leave {max(free, 0)}; ask for fewer of either"
         )
-    return take(data, chosen)
+    return data.train.take(shuffle(data, seed)[len(data.train) - count :])
 
 
-def order(data: DataSet, seed: int) -> Tensor:
+def shuffle(data: DataSet, seed: int) -> Tensor:
+    """Order the training images at random: public images come from the front, private ones from the back."""
     return torch.randperm(len(data.train), generator=generator(seed, "floor", "images"))
-
-
-def take(data: DataSet, places: Tensor) -> Batch:
-    chosen = data.train.take(places)
-    return Batch(chosen.images, chosen.labels)

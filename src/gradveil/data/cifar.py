@@ -1,7 +1,11 @@
-"""The two official forms of CIFAR-10 and CIFAR-100 (Krizhevsky, 2009): the python archive and the binary archive."""
+"""CIFAR-10 and CIFAR-100 (Krizhevsky, 2009): 50,000 training and 10,000 test images of 32×32 in 10 or 100 classes.
+
+Each has two official forms: the python archive and the binary archive.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +15,8 @@ from numpy.typing import NDArray
 from gradveil.data import pickles
 from gradveil.data.archives import Container, open_container
 from gradveil.data.base import DataSet, ImageSet, Progress, assemble, require_counts
-from gradveil.data.places import folders, missing
+from gradveil.data.download import RemoteFile
+from gradveil.data.locations import list_folders, make_missing_error
 from gradveil.errors import DataError
 
 SIDE = 32
@@ -35,26 +40,39 @@ class Form:
     parse_names: Callable[[bytes, str], tuple[str, ...]]
 
 
-def find(name: str, forms: Sequence[Form], root: Path | None) -> tuple[Form, Path] | None:
-    """Find the first place that holds one of the forms: unpacked first, because that is read faster."""
-    for folder in folders(name, root):
-        for form in forms:
-            for path in (folder / form.folder, folder, folder / form.archive):
-                if path.is_file() or (path / form.train[0]).is_file():
-                    return form, path
-    return None
+@dataclass(frozen=True)
+class Cifar:
+    """One of the two data sets, in the order in which its forms are searched."""
 
+    name: str
+    forms: tuple[Form, ...]
+    files: tuple[RemoteFile, ...]
 
-def load(name: str, forms: Sequence[Form], root: Path | None, progress: Progress) -> DataSet:
-    """Load the official 50,000 training and 10,000 test images."""
-    found = find(name, forms, root)
-    if found is None:
-        raise missing(name, " or ".join(form.archive for form in forms), folders(name, root))
-    form, path = found
-    progress(f"reading {path.name}", 0, 1)
-    dataset = require_counts(read(name, form, path), 50_000, 10_000)
-    progress(f"reading {path.name}", 1, 1)
-    return dataset
+    def find(self, root: Path | None) -> Path | None:
+        """Find the files on this machine."""
+        located = self.locate(root)
+        return None if located is None else located[1]
+
+    def load(self, root: Path | None, progress: Progress) -> DataSet:
+        """Load the official 50,000 training and 10,000 test images from either archive, packed or unpacked."""
+        located = self.locate(root)
+        if located is None:
+            archives = " or ".join(form.archive for form in self.forms)
+            raise make_missing_error(self.name, archives, list_folders(self.name, root))
+        form, path = located
+        progress(f"reading {path.name}", 0, 1)
+        dataset = require_counts(read(self.name, form, path), 50_000, 10_000)
+        progress(f"reading {path.name}", 1, 1)
+        return dataset
+
+    def locate(self, root: Path | None) -> tuple[Form, Path] | None:
+        """Find the first form that is there; unpacked files come first, because they are read faster."""
+        for folder in list_folders(self.name, root):
+            for form in self.forms:
+                for path in (folder / form.folder, folder, folder / form.archive):
+                    if path.is_file() or (path / form.train[0]).is_file():
+                        return form, path
+        return None
 
 
 def read(name: str, form: Form, path: Path) -> DataSet:
@@ -102,3 +120,68 @@ def parse_binary(content: bytes, place: str, *, label_bytes: int) -> Labelled:
 def parse_listed_names(content: bytes, place: str) -> tuple[str, ...]:  # noqa: ARG001
     """Take the class names from the text file of the binary form."""
     return tuple(content.decode("latin1").split())
+
+
+# The binary archives come first and are the ones to download: they need no pickle.
+CIFAR10 = Cifar(
+    "cifar10",
+    (
+        Form(
+            archive="cifar-10-binary.tar.gz",
+            folder="cifar-10-batches-bin",
+            train=tuple(f"data_batch_{number}.bin" for number in range(1, 6)),
+            test=("test_batch.bin",),
+            class_names="batches.meta.txt",
+            parse=partial(parse_binary, label_bytes=1),
+            parse_names=parse_listed_names,
+        ),
+        Form(
+            archive="cifar-10-python.tar.gz",
+            folder="cifar-10-batches-py",
+            train=tuple(f"data_batch_{number}" for number in range(1, 6)),
+            test=("test_batch",),
+            class_names="batches.meta",
+            parse=partial(parse_pickle, label="labels"),
+            parse_names=partial(parse_pickled_names, key="label_names"),
+        ),
+    ),
+    (
+        RemoteFile(
+            name="cifar-10-binary.tar.gz",
+            url="https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",
+            size=170_052_171,
+            sha256="c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd",
+        ),
+    ),
+)
+CIFAR100 = Cifar(
+    "cifar100",
+    (
+        Form(
+            archive="cifar-100-binary.tar.gz",
+            folder="cifar-100-binary",
+            train=("train.bin",),
+            test=("test.bin",),
+            class_names="fine_label_names.txt",
+            parse=partial(parse_binary, label_bytes=2),
+            parse_names=parse_listed_names,
+        ),
+        Form(
+            archive="cifar-100-python.tar.gz",
+            folder="cifar-100-python",
+            train=("train",),
+            test=("test",),
+            class_names="meta",
+            parse=partial(parse_pickle, label="fine_labels"),
+            parse_names=partial(parse_pickled_names, key="fine_label_names"),
+        ),
+    ),
+    (
+        RemoteFile(
+            name="cifar-100-binary.tar.gz",
+            url="https://www.cs.toronto.edu/~kriz/cifar-100-binary.tar.gz",
+            size=168_513_733,
+            sha256="58a81ae192c23a4be8b1804d68e518ed807d710a4eb253b1f2a199162a40d8ec",
+        ),
+    ),
+)

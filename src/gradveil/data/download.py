@@ -1,4 +1,4 @@
-"""Download a file whole or not at all: resumed after a cut, checked by size and hash, moved into place at the end."""
+"""Download a file completely or not at all: resume after a cut, check size and hash, then move it into place."""
 
 import contextlib
 import fcntl
@@ -22,11 +22,11 @@ from gradveil.errors import DataError, OutputError
 
 ATTEMPTS = 5
 PAUSE = 1.0
-"""Seconds before the second attempt; twice as many before each further one."""
+"""Seconds before the second attempt; the pause doubles at each further one."""
 TIMEOUT = 30.0
 BLOCK = 1 << 18
 PASSING = (408, 429, 500, 502, 503, 504)
-"""Answers of a server that may be better the next time."""
+"""Status codes after which another attempt may succeed."""
 
 Response = http.client.HTTPResponse
 
@@ -35,7 +35,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class RemoteFile:
-    """A published file: where it is and what its bytes must be."""
+    """A published file: its address, size and hash."""
 
     name: str
     url: str
@@ -43,7 +43,7 @@ class RemoteFile:
     sha256: str
 
     def at(self, mirror: str | None) -> str:
-        """Give the address, on another server if one is named."""
+        """Return the address, on the mirror if there is one."""
         if mirror is None:
             return self.url
         if not mirror.startswith(("https://", "http://")):
@@ -52,17 +52,17 @@ class RemoteFile:
 
 
 class CutOffError(Exception):
-    """The server stopped before the end; what came is kept, and trying again may help."""
+    """The server stopped before the end; the bytes so far are kept, and another attempt may help."""
 
 
 class RangeRefusedError(Exception):
-    """The server does not go on from the byte that was asked for."""
+    """The server does not resume at the byte that was asked for."""
 
 
 def fetch(file: RemoteFile, folder: Path, progress: Progress, mirror: str | None = None) -> Path:
     """Put a checked copy of `file` into `folder`; one that is already there is checked and kept."""
     target = folder / file.name
-    with local_trouble(folder):
+    with disk_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
         if target.is_file() and matches(target, file):
             progress(file.name, file.size, file.size)
@@ -78,7 +78,7 @@ def fetch(file: RemoteFile, folder: Path, progress: Progress, mirror: str | None
 
 
 def fill(stream: BinaryIO, file: RemoteFile, url: str, progress: Progress) -> None:
-    """Bring the part file to its full length and check it; bytes of an earlier run that do not fit are thrown away."""
+    """Complete the part file and check it; if the bytes of an earlier run are wrong, start over."""
     resumed = stream.seek(0, os.SEEK_END) > 0
     receive_all(stream, file, url, progress)
     if digest(stream) == file.sha256:
@@ -94,7 +94,7 @@ def fill(stream: BinaryIO, file: RemoteFile, url: str, progress: Progress) -> No
 
 
 def receive_all(stream: BinaryIO, file: RemoteFile, url: str, progress: Progress) -> None:
-    """Ask for what is missing until nothing is, a bounded number of times."""
+    """Request the missing bytes, a limited number of times."""
     for attempt in range(ATTEMPTS):
         time.sleep(PAUSE * 2 ** (attempt - 1) if attempt else 0)
         try:
@@ -111,14 +111,14 @@ def receive_all(stream: BinaryIO, file: RemoteFile, url: str, progress: Progress
 
 
 def receive(stream: BinaryIO, file: RemoteFile, url: str, progress: Progress) -> None:
-    """Append what one answer of the server brings."""
+    """Append the bytes of one answer of the server."""
     have = stream.seek(0, os.SEEK_END)
     if have > file.size:
         have = stream.truncate(0)
     if have == file.size:
         return
     try:
-        with contextlib.closing(ask(url, have)) as response:
+        with contextlib.closing(request(url, have)) as response:
             start = start_of(response, have, file, url)
             stream.truncate(start)
             stream.seek(start)
@@ -131,7 +131,7 @@ def receive(stream: BinaryIO, file: RemoteFile, url: str, progress: Progress) ->
 
 
 def copy(response: Response, stream: BinaryIO, file: RemoteFile, url: str, progress: Progress) -> int:
-    """Write the body of an answer where the stream stands; give the length the stream then has."""
+    """Append the body of an answer to the stream, and return the new length."""
     have = stream.tell()
     for block in blocks(response):
         have += len(block)
@@ -144,7 +144,7 @@ def copy(response: Response, stream: BinaryIO, file: RemoteFile, url: str, progr
 
 
 def blocks(response: Response) -> Iterator[bytes]:
-    """Read the body of an answer; whatever breaks the connection is a cut."""
+    """Read the body of an answer; any broken connection is a cut."""
     while True:
         try:
             block = response.read(BLOCK)
@@ -155,8 +155,8 @@ def blocks(response: Response) -> Iterator[bytes]:
         yield block
 
 
-def ask(url: str, have: int) -> Response:
-    """Ask for the file from byte `have` on."""
+def request(url: str, have: int) -> Response:
+    """Request the file from byte `have` on."""
     headers = {"User-Agent": f"gradveil/{__version__}", "Accept-Encoding": "identity"}
     if have:
         headers["Range"] = f"bytes={have}-"
@@ -181,7 +181,7 @@ def ask(url: str, have: int) -> Response:
 
 
 def start_of(response: Response, have: int, file: RemoteFile, url: str) -> int:
-    """Tell from which byte on the server sends, and whether it has the file we want."""
+    """Return the byte at which the answer starts; refuse an answer of another length than the published file."""
     if response.status == http.HTTPStatus.PARTIAL_CONTENT:
         if not response.headers.get("Content-Range", "").startswith(f"bytes {have}-"):
             raise RangeRefusedError
@@ -199,7 +199,7 @@ def start_of(response: Response, have: int, file: RemoteFile, url: str) -> int:
 
 @contextlib.contextmanager
 def locked(part: Path) -> Iterator[BinaryIO]:
-    """Open the part file for one process at a time; leave none behind that is empty."""
+    """Open the part file for one process at a time; remove it if it stays empty."""
     with os.fdopen(os.open(part, os.O_RDWR | os.O_CREAT, 0o644), "r+b") as stream:
         try:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -217,7 +217,7 @@ def locked(part: Path) -> Iterator[BinaryIO]:
 
 
 @contextlib.contextmanager
-def local_trouble(folder: Path) -> Iterator[None]:
+def disk_errors(folder: Path) -> Iterator[None]:
     """Turn an error of the disk into one that names the folder."""
     try:
         yield
@@ -236,15 +236,15 @@ def check_space(folder: Path, needed: int) -> None:
 def matches(path: Path, file: RemoteFile) -> bool:
     """Tell whether a file on the disk is the published one."""
     with path.open("rb") as stream:
-        found = path.stat().st_size == file.size and digest(stream) == file.sha256
-    if not found:
+        same = path.stat().st_size == file.size and digest(stream) == file.sha256
+    if not same:
         logger.warning("%s is not the published file: downloading it again", path)
-    return found
+    return same
 
 
 def digest(stream: BinaryIO) -> str:
     stream.seek(0)
-    found = hashlib.sha256()
+    sha256 = hashlib.sha256()
     while block := stream.read(BLOCK):
-        found.update(block)
-    return found.hexdigest()
+        sha256.update(block)
+    return sha256.hexdigest()

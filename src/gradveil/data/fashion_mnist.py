@@ -14,19 +14,19 @@ from gradveil.data.archives import read_plain
 from gradveil.data.base import DataSet, ImageSet, Progress, assemble
 from gradveil.data.download import RemoteFile
 from gradveil.data.fashion_mnist_sample import CLASS_NAMES
-from gradveil.data.places import folders, missing
+from gradveil.data.locations import list_folders, make_missing_error
 from gradveil.errors import DataError
 
 NAME = "fashion-mnist"
 DEBIAN = Path("/usr/share/datasets/fashion-mnist")
-"""Where Debian's package dataset-fashion-mnist puts the four files; it compressed them anew."""
+"""Where Debian's package dataset-fashion-mnist puts the four files, which it compressed again."""
 LIMIT = 60_000 * 28 * 28 + 16
 URL = "https://raw.githubusercontent.com/zalandoresearch/fashion-mnist/master/data/fashion/"
 SPLITS = {
     "train": ("train-images-idx3-ubyte", "train-labels-idx1-ubyte"),
     "test": ("t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"),
 }
-# Of the content without gzip: MNIST has files of the same names and sizes.
+# Hashes of the content without gzip: MNIST has files of the same names and sizes.
 CONTENT_SHA256 = {
     "train-images-idx3-ubyte": "c59f468a2f672dc815687fe0f83887768d799fd8a3f3276145d20f83aa44d888",
     "train-labels-idx1-ubyte": "bad3541b69d912435c50bb6ba87bec294ff4f6a2e1246121d8633921760443d9",
@@ -46,7 +46,7 @@ FILES = tuple(
 
 def find(root: Path | None) -> Path | None:
     """Find the folder that holds all four files, compressed or not."""
-    for folder in folders(NAME, root, DEBIAN):
+    for folder in list_folders(NAME, root, DEBIAN):
         if all(find_file(folder, file) for pair in SPLITS.values() for file in pair):
             return folder
     return None
@@ -60,7 +60,7 @@ def load(root: Path | None, progress: Progress) -> DataSet:
     """Load the official images and check their content."""
     folder = find(root)
     if folder is None:
-        raise missing(NAME, "complete set of idx files", folders(NAME, root, DEBIAN))
+        raise make_missing_error(NAME, "complete set of idx files", list_folders(NAME, root, DEBIAN))
     progress("reading fashion-mnist", 0, 1)
     dataset = read(folder, CONTENT_SHA256)
     progress("reading fashion-mnist", 1, 1)
@@ -83,11 +83,11 @@ def read_idx(folder: Path, name: str, dimensions: int, expected: Mapping[str, st
     path = find_file(folder, name) or folder / name
     content = read_plain(path, LIMIT)
     array = parse_idx(content, dimensions, path)
-    found = hashlib.sha256(content).hexdigest()
-    if found != expected.get(name, found):
+    sha256 = hashlib.sha256(content).hexdigest()
+    if sha256 != expected.get(name, sha256):
         raise DataError(
             f"{path} is whole but is not the file of Fashion-MNIST (MNIST has the same names): its content has "
-            f"SHA-256 {found[:12]}…, not {expected[name][:12]}…; get it with 'gradveil data get {NAME}'"
+            f"SHA-256 {sha256[:12]}…, not {expected[name][:12]}…; get it with 'gradveil data get {NAME}'"
         )
     return array
 

@@ -24,13 +24,11 @@ CLASS_NAMES = (
     "Bag",
     "Ankle boot",
 )
-
-
 FILE = files("gradveil.data").joinpath("sample/fashion-mnist-sample.npz")
 
 
 def find(root: Path | None = None) -> Path:  # noqa: ARG001
-    """Find the file that comes with gradveil, wherever else one looks."""
+    """Return the file that comes with gradveil, whatever the root."""
     return Path(str(FILE))
 
 
@@ -41,10 +39,10 @@ def load(root: Path | None = None, progress: Progress = silent) -> DataSet:  # n
 
 def parse(content: bytes) -> DataSet:
     """Turn the bytes of the sample file into a data set."""
-    found = hashlib.sha256(content).hexdigest()
-    if found != SHA256:
+    sha256 = hashlib.sha256(content).hexdigest()
+    if sha256 != SHA256:
         raise DataError(
-            f"the bundled sample is damaged: its SHA-256 is {found[:12]}…, it should be {SHA256[:12]}…; "
+            f"the bundled sample is damaged: its SHA-256 is {sha256[:12]}…, it should be {SHA256[:12]}…; "
             "reinstall gradveil"
         )
     with np.load(io.BytesIO(content), allow_pickle=False) as arrays:

@@ -11,10 +11,10 @@ from pathlib import Path
 import torch
 
 from gradveil.data.archives import read_file
-from gradveil.data.base import DataSet, ImageSet, Progress, assemble, listing
-from gradveil.data.images import Source, decode_all
-from gradveil.data.specification import SPLIT, Specification, parse
-from gradveil.data.splits import part
+from gradveil.data.base import DataSet, ImageSet, Progress, assemble, list_names
+from gradveil.data.images import EncodedImage, decode_all
+from gradveil.data.specification import SPLIT, Specification, parse_specification
+from gradveil.data.splits import split_images
 from gradveil.errors import DataError
 
 MAX_FILE_BYTES = 2**28
@@ -25,7 +25,7 @@ Labelled = list[tuple[Path, int]]
 
 def load(text: str, progress: Progress) -> DataSet:
     """Load the folder that `text` names, with its options."""
-    specification = parse(text)
+    specification = parse_specification(text)
     path = ",".join(specification.paths)
     folder = Path(path).expanduser()
     if not path or not folder.is_dir():
@@ -40,7 +40,7 @@ def load(text: str, progress: Progress) -> DataSet:
     class_names = class_folders(folder / "train")
     unknown = sorted(set(class_folders(test_folder)) - set(class_names))
     if unknown:
-        raise DataError(f"{test_folder} has classes that are not in {folder / 'train'}: {listing(unknown)}")
+        raise DataError(f"{test_folder} has classes that are not in {folder / 'train'}: {list_names(unknown)}")
     train, test = list_images(folder / "train", class_names), list_images(test_folder, class_names)
     return load_files(text, specification, train, test, class_names, progress)
 
@@ -53,15 +53,15 @@ def load_files(
     class_names: list[str],
     progress: Progress,
 ) -> DataSet:
-    """Decode all files together, so that both splits get the same shape, and part them."""
+    """Decode all files together, so that both splits get the same shape, and split them."""
     files = train + (test or [])
     if not files:
         raise DataError(f"'{text}' has no folder with images: write folder:PATH with one sub-folder for each class")
-    sources = [Source(str(path), partial(read_file, path, MAX_FILE_BYTES)) for path, _ in files]
+    sources = [EncodedImage(str(path), partial(read_file, path, MAX_FILE_BYTES)) for path, _ in files]
     decoded = decode_all(sources, specification.decoding(), progress)
     labels = torch.tensor([label for _, label in files])[decoded.kept]
     in_train = specification.split().draw(labels) if test is None else decoded.kept < len(train)
-    train_set, test_set = part(ImageSet(decoded.images, labels), in_train)
+    train_set, test_set = split_images(ImageSet(decoded.images, labels), in_train)
     return assemble(f"folder:{text}", train_set, test_set, tuple(class_names), decoded.skipped)
 
 
@@ -71,14 +71,14 @@ def class_folders(folder: Path) -> list[str]:
 
 
 def list_images(folder: Path, class_names: list[str]) -> Labelled:
-    """List the files of each class, at any depth, in an order that every machine agrees on."""
+    """List the files of each class, at any depth, in the same order on every machine."""
     return [(path, label) for label, name in enumerate(class_names) for path in files_in(folder / name)]
 
 
 def files_in(folder: Path) -> list[Path]:
     """List the files whose names do not start with a dot; `2.png` comes before `10.png`."""
-    found = [Path(place) / name for place, _, names in os.walk(folder) for name in names if not name.startswith(".")]
-    return sorted(found, key=lambda path: natural_key(path.as_posix()))
+    paths = [Path(place) / name for place, _, names in os.walk(folder) for name in names if not name.startswith(".")]
+    return sorted(paths, key=lambda path: natural_key(path.as_posix()))
 
 
 def natural_key(text: str) -> list[tuple[int, str]]:

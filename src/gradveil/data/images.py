@@ -1,11 +1,11 @@
 """Decode images of any kind into one uint8 tensor.
 
-What becomes of an image that is not 8-bit grey or RGB:
+How images that are not 8-bit grey or RGB are converted:
 
 - palette, CMYK, YCbCr and HSV images become RGB by Pillow's own conversion, without colour management;
 - transparent pixels are laid over white;
 - 16-bit grey keeps its upper eight bits; floating-point and Lab images are refused;
-- an image with an orientation in its EXIF data is turned upright; of an animation the first frame counts;
+- an image with an orientation in its EXIF data is turned upright; of an animation the first frame is used;
 - if all images are grey the result has one channel, otherwise grey ones are repeated over three.
 """
 
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from PIL import ExifTags, Image, ImageOps, UnidentifiedImageError
 from torch import Tensor
 
-from gradveil.data.base import Progress, listing
+from gradveil.data.base import Progress, list_names
 from gradveil.errors import DataError, SettingsError
 
 MAX_PIXELS = 2**26
@@ -36,8 +36,8 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Source:
-    """One encoded image: what to call it in a message, and how to get its bytes."""
+class EncodedImage:
+    """One encoded image: its name for messages, and how to get its bytes."""
 
     name: str
     read: Callable[[], bytes]
@@ -47,7 +47,8 @@ class Source:
 class Decoding:
     """How images are brought to one shape.
 
-    Without `size` images of one size keep it and others become 64×64; without `channels` see the head of this file.
+    Without `size`, images of one size keep it and images of several sizes become 64×64. Without `channels`, see the top
+    of this file.
     """
 
     size: int | None = None
@@ -78,8 +79,8 @@ class MixedSizesError(Exception):
     """An image has another size than those before it."""
 
 
-def decode_all(sources: Sequence[Source], decoding: Decoding, progress: Progress) -> Decoded:
-    """Decode every source; a broken one is an error, or is left out and reported if that was asked for."""
+def decode_all(sources: Sequence[EncodedImage], decoding: Decoding, progress: Progress) -> Decoded:
+    """Decode every image; a broken one is an error, or is skipped and reported with `skip_broken`."""
     try:
         return decode_to(sources, decoding, decoding.size, progress)
     except MixedSizesError:
@@ -87,8 +88,8 @@ def decode_all(sources: Sequence[Source], decoding: Decoding, progress: Progress
         return decode_to(sources, decoding, DEFAULT_SIZE, progress)
 
 
-def decode_to(sources: Sequence[Source], decoding: Decoding, size: int | None, progress: Progress) -> Decoded:
-    """Decode to size×size, or to the size of the first image, which all others must then have."""
+def decode_to(sources: Sequence[EncodedImage], decoding: Decoding, size: int | None, progress: Progress) -> Decoded:
+    """Decode to size×size; without a size, all images must have the size of the first."""
     pixels: NDArray[np.uint8] = np.empty((0, 3, 0, 0), dtype=np.uint8)
     kept: list[int] = []
     skipped: list[str] = []
@@ -103,7 +104,7 @@ def decode_to(sources: Sequence[Source], decoding: Decoding, size: int | None, p
             skipped.append(source.name)
             continue
         if not kept:
-            pixels = room_for(len(sources), image)
+            pixels = allocate(len(sources), image)
         if pixels.shape[2:] != (image.height, image.width):
             raise MixedSizesError
         coloured |= image.mode == "RGB"
@@ -116,14 +117,14 @@ def decode_to(sources: Sequence[Source], decoding: Decoding, size: int | None, p
 
 
 def report(skipped: list[str], total: int) -> None:
-    """Tell how many images were left out; none left is an error."""
+    """Log how many images were skipped; if all were, fail."""
     if len(skipped) == total:
         raise DataError(f"none of the {total} images can be decoded: check the files")
     if skipped:
-        logger.warning("left out %d of %d images that cannot be decoded: %s", len(skipped), total, listing(skipped))
+        logger.warning("left out %d of %d images that cannot be decoded: %s", len(skipped), total, list_names(skipped))
 
 
-def room_for(count: int, image: Image.Image) -> NDArray[np.uint8]:
+def allocate(count: int, image: Image.Image) -> NDArray[np.uint8]:
     if count * 3 * image.height * image.width > MAX_BYTES:
         raise DataError(
             f"{count:,} images of {image.width}×{image.height} do not fit into {MAX_BYTES / 2**30:.0f} GiB: "
@@ -133,20 +134,20 @@ def room_for(count: int, image: Image.Image) -> NDArray[np.uint8]:
 
 
 def planes(image: Image.Image) -> NDArray[np.uint8]:
-    """Give 3×H×W of an RGB image, H×W of a grey one."""
+    """Return 3×H×W of an RGB image, H×W of a grey one."""
     pixels: NDArray[np.uint8] = np.asarray(image)
     return pixels.transpose(2, 0, 1) if pixels.ndim == 3 else pixels
 
 
-def decode(source: Source, size: int | None, channels: int | None) -> Image.Image:
-    """Decode one image to 8-bit grey or RGB, of the given size and number of channels if there is one."""
+def decode(source: EncodedImage, size: int | None, channels: int | None) -> Image.Image:
+    """Decode one image to 8-bit grey or RGB, with the given size and number of channels if these are not None."""
     content = source.read()
     try:
         with Image.open(io.BytesIO(content), formats=readable_formats()) as opened:
             if opened.width * opened.height > MAX_PIXELS:
                 raise ValueError(f"{opened.width}×{opened.height} pixels, more than {MAX_PIXELS:,}")
             image = plain(upright(opened))
-    except Exception as error:  # the decoders of three dozen formats raise almost anything on a damaged file
+    except Exception as error:  # the decoders of many formats raise almost anything on a damaged file
         reason = "no format that can be read" if isinstance(error, UnidentifiedImageError) else error
         raise BrokenImageError(
             f"{source.name} cannot be decoded as an image ({reason}): replace or remove it; "
@@ -159,14 +160,14 @@ def decode(source: Source, size: int | None, channels: int | None) -> Image.Imag
 
 @functools.cache
 def readable_formats() -> tuple[str, ...]:
-    """List what Pillow decodes by itself, the usual ones first, because they are tried in this order."""
+    """List the formats that Pillow decodes by itself; it tries them in this order, the usual ones first."""
     Image.init()
     unusual = [name for name in Image.ID if name not in {*USUAL_FORMATS, *EXCLUDED_FORMATS}]
     return (*USUAL_FORMATS, *unusual)
 
 
 def upright(image: Image.Image) -> Image.Image:
-    """Turn a photograph as its EXIF data say."""
+    """Turn a photograph upright by its EXIF data."""
     image.load()
     if image.getexif().get(ExifTags.Base.Orientation, 1) == 1:
         return image
@@ -174,7 +175,7 @@ def upright(image: Image.Image) -> Image.Image:
 
 
 def plain(image: Image.Image) -> Image.Image:
-    """Convert to mode L or RGB, as the head of this file says."""
+    """Convert to mode L or RGB as described at the top of this file."""
     if image.mode == "RGB" and "transparency" not in image.info:
         return image
     if image.mode.startswith("I"):

@@ -19,12 +19,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from gradveil.data.archives import damage_of
+from gradveil.data.archives import archive_errors
 from gradveil.data.base import DataSet, ImageSet, Progress, assemble
 from gradveil.data.folder import natural_key
-from gradveil.data.images import MAX_BYTES, Source, decode_all
-from gradveil.data.specification import DECODING, SPLIT, Specification, parse
-from gradveil.data.splits import part
+from gradveil.data.images import MAX_BYTES, EncodedImage, decode_all
+from gradveil.data.specification import DECODING, SPLIT, Specification, parse_specification
+from gradveil.data.splits import split_images
 from gradveil.errors import DataError, SettingsError
 
 Array = NDArray[Any]
@@ -38,7 +38,7 @@ class ArrayFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        with damage_of(path):
+        with archive_errors(path):
             self.archive = zipfile.ZipFile(path)
         self.members = {info.filename.removesuffix(".npy"): info for info in self.archive.infolist()}
 
@@ -53,7 +53,7 @@ class ArrayFile:
                 "or with jpeg and offsets, or train_images, train_labels, test_images and test_labels"
             )
         try:
-            with damage_of(self.path):
+            with archive_errors(self.path):
                 self.check_header(self.members[key])
                 with self.archive.open(self.members[key]) as stream:
                     array: Array = np.lib.format.read_array(stream, allow_pickle=False)
@@ -79,14 +79,14 @@ class Content:
     """What one or several files hold: images as a tensor or, still encoded, as sources."""
 
     images: Tensor | None
-    sources: Sequence[Source]
+    sources: Sequence[EncodedImage]
     labels: Tensor
     class_names: tuple[str, ...] | None
 
 
 def load(text: str, progress: Progress) -> DataSet:
     """Load the files that `text` names, with its options."""
-    specification = parse(text)
+    specification = parse_specification(text)
     train, test = read_splits(specification, progress)
     labels = torch.cat([content.labels for content in train + test])
     images, kept, skipped = join_images(train + test, specification, progress)
@@ -95,7 +95,7 @@ def load(text: str, progress: Progress) -> DataSet:
         in_train = kept < sum(len(content.labels) for content in train)
     else:
         in_train = specification.split().draw(labels[kept])
-    train_set, test_set = part(ImageSet(images, labels[kept]), in_train)
+    train_set, test_set = split_images(ImageSet(images, labels[kept]), in_train)
     return assemble(f"npz:{text}", train_set, test_set, join_class_names(train + test, labels), skipped)
 
 
@@ -104,14 +104,14 @@ def read_splits(specification: Specification, progress: Progress) -> tuple[list[
     if not 1 <= len(specification.paths) <= 2:
         raise SettingsError(f"npz: got {len(specification.paths)} paths: write npz:TRAIN or npz:TRAIN,TEST")
     paths = [find_files(pattern) for pattern in specification.paths]
-    files = [[ArrayFile(path) for path in found] for found in paths]
+    files = [[ArrayFile(path) for path in matched] for matched in paths]
     if len(files) == 1 and len(files[0]) == 1 and "train_images" in files[0][0]:
         return [read_content(files[0][0], "train_")], [read_content(files[0][0], "test_")]
     twice = set(paths[0]) & set(paths[-1]) if len(paths) == 2 else set()
     if twice:
         raise DataError(f"{min(twice)} is in both the training and the test split: name it once")
     contents = []
-    flat = [file for found in files for file in found]
+    flat = [file for matched in files for file in matched]
     for number, file in enumerate(flat, start=1):
         contents.append(read_content(file, ""))
         progress("reading files", number, len(flat))
@@ -167,7 +167,7 @@ def as_images(values: Array, path: Path) -> Tensor:
     )
 
 
-def as_sources(jpeg: Array, offsets: Array, path: Path) -> list[Source]:
+def as_sources(jpeg: Array, offsets: Array, path: Path) -> list[EncodedImage]:
     """Cut the bytes of all JPEG files at the offsets."""
     if jpeg.dtype != np.uint8 or jpeg.ndim != 1 or offsets.dtype.kind not in "iu" or offsets.ndim != 1:
         raise DataError(
@@ -177,7 +177,7 @@ def as_sources(jpeg: Array, offsets: Array, path: Path) -> list[Source]:
     if len(bounds) < 2 or bounds[0] < 0 or bounds[-1] > len(jpeg) or (np.diff(offsets.astype(np.int64)) < 0).any():
         raise DataError(f"{path} has offsets that do not rise from 0 to at most the {len(jpeg):,} bytes of jpeg")
     return [
-        Source(f"{path}: image {number}", jpeg[start:end].tobytes)
+        EncodedImage(f"{path}: image {number}", jpeg[start:end].tobytes)
         for number, (start, end) in enumerate(pairwise(bounds))
     ]
 
@@ -191,7 +191,7 @@ def as_class_names(values: Array, path: Path) -> tuple[str, ...]:
 def join_images(
     contents: Sequence[Content], specification: Specification, progress: Progress
 ) -> tuple[Tensor, Tensor, tuple[str, ...]]:
-    """Give the images of all files, their positions, and the names of those that were skipped."""
+    """Return the images of all files, their positions, and the names of skipped ones."""
     arrays = [content.images for content in contents if content.images is not None]
     if not arrays:
         sources = [source for content in contents for source in content.sources]

@@ -1,4 +1,4 @@
-"""Deal the training images out to participants: every image to exactly one of them, no participant without any.
+"""Divide the training images among participants: each image goes to one participant, and each gets at least one.
 
 A partition is written `iid`, `dirichlet:ALPHA` or `classes:K`.
 """
@@ -19,11 +19,11 @@ LEAST_ALPHA, GREATEST_ALPHA = 1e-4, 1e6
 
 
 class Partition(ABC):
-    """A way to deal out images by their labels."""
+    """A way to divide images by their labels."""
 
     @abstractmethod
     def deal(self, labels: Tensor, participants: int, source: torch.Generator) -> list[Tensor]:
-        """Give each participant the positions of its images; some may get none."""
+        """Return the positions of each participant's images; some may get none."""
 
 
 @final
@@ -92,10 +92,10 @@ class ByClass(Partition):
         return range(holder * self.classes, (holder + 1) * self.classes)
 
 
-def partition(labels: Tensor, participants: int, how: Partition, source: torch.Generator) -> list[Tensor]:
-    """Give each participant the positions of its images, in rising order.
+def partition_images(labels: Tensor, participants: int, how: Partition, source: torch.Generator) -> list[Tensor]:
+    """Return the positions of each participant's images, in rising order.
 
-    A participant whom the draw left without an image gets one from the largest share.
+    A participant without an image gets one from the largest share.
     """
     if not 1 <= participants <= len(labels):
         raise SettingsError(
@@ -108,10 +108,10 @@ def partition(labels: Tensor, participants: int, how: Partition, source: torch.G
     return [share.sort().values for share in shares]
 
 
-def parse(text: str) -> Partition:
+def parse_partition(text: str) -> Partition:
     """Read a partition as it is written on the command line.
 
-    >>> parse("dirichlet:0.5")
+    >>> parse_partition("dirichlet:0.5")
     Dirichlet(alpha=0.5)
     """
     name, _, value = text.partition(":")

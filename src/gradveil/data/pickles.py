@@ -1,7 +1,7 @@
-"""Read the plain data in a pickle from outside without running anything.
+"""Read the plain data in an untrusted pickle without running its code.
 
-A pickle names functions to call. Here only three names are known, the ones that an array of numpy is written with,
-and even these are stand-ins that keep what they are given; the array is made from it afterwards, by checked code.
+A pickle names functions to call. Only the names with which numpy writes an array are admitted here, and they are
+replaced by classes that only store their arguments; checked code builds the array from these afterwards.
 """
 
 import io
@@ -17,18 +17,18 @@ from gradveil.errors import DataError
 
 @final
 class StoredType:
-    """Stands for `numpy.dtype`; keeps the name of the type, such as `u1`."""
+    """Replaces `numpy.dtype`; stores the name of the type, such as `u1`."""
 
     def __init__(self, name: object = None, *_: object) -> None:
         self.name = name
 
     def __setstate__(self, state: object) -> None:
-        """Take the byte order and the like, of which an array of bytes needs none."""
+        """Ignore the byte order and alignment, which an array of bytes does not need."""
 
 
 @final
 class StoredArray:
-    """Stands for `numpy.ndarray`; keeps the state that numpy would rebuild the array from."""
+    """Replaces `numpy.ndarray`; stores the state from which numpy would rebuild the array."""
 
     def __init__(self, *_: object) -> None:
         self.state: object = None
@@ -47,10 +47,10 @@ ADMITTED: dict[tuple[str, str], Any] = {
 
 @final
 class PlainUnpickler(pickle._Unpickler):
-    """Refuses every name but those of the stand-ins.
+    """Refuses every name that is not admitted.
 
-    Written in Python, because the one in C fills gigabytes of memory on a pickle of nine bytes that says it will
-    remember that many objects.
+    This is the unpickler in Python: the one in C allocates gigabytes for a pickle of nine bytes that announces that
+    many objects.
     """
 
     def find_class(self, module_name: str, global_name: str, /) -> Any:
@@ -60,10 +60,10 @@ class PlainUnpickler(pickle._Unpickler):
 
 
 def read_record(content: bytes, place: str) -> dict[str, object]:
-    """Read a pickled dictionary, as Python 2 or 3 wrote it; the strings of Python 2 come as bytes, its keys as text."""
+    """Read a pickled dictionary of Python 2 or 3; strings of Python 2 become bytes, and all keys text."""
     try:
         record = PlainUnpickler(io.BytesIO(content), encoding="bytes").load()
-    except Exception as error:  # a damaged pickle raises almost anything, and by now nothing of it has been run
+    except Exception as error:  # a damaged pickle raises almost anything; none of its code has run
         raise DataError(f"{place} cannot be read as a pickle: {error}; get the official file again") from error
     if not isinstance(record, dict):
         raise DataError(f"{place} holds a {type(record).__name__}: the official file holds a dictionary; get it again")

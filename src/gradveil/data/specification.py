@@ -1,4 +1,4 @@
-"""The grammar of `folder:` and `npz:` names: paths, then options, with commas between: `PATH,size=64,skip-broken`."""
+"""The grammar of `folder:` and `npz:` names: paths and options, separated by commas: `PATH,size=64,skip-broken`."""
 
 import re
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ SPLIT = ("test-fraction", "seed")
 
 @dataclass(frozen=True)
 class Specification:
-    """What stands after the colon."""
+    """The text after the colon, parsed."""
 
     paths: tuple[str, ...]
     options: Mapping[str, str]
@@ -44,10 +44,10 @@ class Specification:
                 raise SettingsError(f"the option {name} has no effect, because {reason}: leave it out")
 
 
-def parse(text: str) -> Specification:
-    """Read paths and options; a part that is no option belongs to the paths.
+def parse_specification(text: str) -> Specification:
+    """Read paths and options; a part that is no option is a path.
 
-    >>> parse("train*.npz,test.npz,size=64,skip-broken")
+    >>> parse_specification("train*.npz,test.npz,size=64,skip-broken")
     Specification(paths=('train*.npz', 'test.npz'), options={'size': '64', 'skip-broken': ''})
     """
     paths: list[str] = []

@@ -1,4 +1,4 @@
-"""Part images into a training and a test split."""
+"""Divide images into a training and a test split."""
 
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ from gradveil.rng import generator
 
 @dataclass(frozen=True)
 class Split:
-    """How a test split is drawn where the data come without one: a share of each class."""
+    """How a test split is drawn for data without one: a share of each class."""
 
     test_fraction: float = 0.2
     seed: int = 0
@@ -35,8 +35,8 @@ class Split:
         return in_train
 
 
-def part(images: ImageSet, in_train: Tensor) -> tuple[ImageSet, ImageSet]:
-    """Part images by a mask; both splits keep the order."""
+def split_images(images: ImageSet, in_train: Tensor) -> tuple[ImageSet, ImageSet]:
+    """Divide images by a mask; both splits keep the order."""
     count = int(in_train.sum())
     if in_train[:count].all():  # the usual case of two lists one after the other needs no copy
         return (

@@ -12,8 +12,8 @@ from gradveil.data.archives import Container, open_container
 from gradveil.data.base import DataSet, ImageSet, Progress, assemble, require_counts
 from gradveil.data.download import RemoteFile
 from gradveil.data.folder import natural_key
-from gradveil.data.images import Decoding, Source, decode_all
-from gradveil.data.places import folders, missing
+from gradveil.data.images import Decoding, EncodedImage, decode_all
+from gradveil.data.locations import list_folders, make_missing_error
 from gradveil.errors import DataError
 
 NAME = "tiny-imagenet"
@@ -36,7 +36,7 @@ Labelled = list[tuple[str, int]]
 
 def find(root: Path | None) -> Path | None:
     """Find the unpacked tree or the zip."""
-    for folder in folders(NAME, root):
+    for folder in list_folders(NAME, root):
         for path in (folder / FOLDER, folder, folder / ARCHIVE):
             if path.is_file() or (path / "wnids.txt").is_file():
                 return path
@@ -47,7 +47,7 @@ def load(root: Path | None, progress: Progress) -> DataSet:
     """Load the official 100,000 training and 10,000 validation images."""
     path = find(root)
     if path is None:
-        raise missing(NAME, f"{FOLDER} or {ARCHIVE}", folders(NAME, root))
+        raise make_missing_error(NAME, f"{FOLDER} or {ARCHIVE}", list_folders(NAME, root))
     return require_counts(read(path, progress), 100_000, 10_000)
 
 
@@ -59,7 +59,7 @@ def read(path: Path, progress: Progress) -> DataSet:
     labels = {identifier: label for label, identifier in enumerate(ids)}
     train = list_training(container, f"{prefix}train/", labels)
     test = list_validation(container, f"{prefix}val/", labels)
-    sources = [Source(f"{path}: {name}", partial(container.read, name)) for name, _ in train + test]
+    sources = [EncodedImage(f"{path}: {name}", partial(container.read, name)) for name, _ in train + test]
     images = decode_all(sources, Decoding(size=SIDE, channels=3), progress).images
     truth = torch.tensor([label for _, label in train + test])
     splits = (slice(None, len(train)), slice(len(train), None))
@@ -73,28 +73,28 @@ def lines(container: Container, name: str) -> list[str]:
 
 def list_training(container: Container, prefix: str, labels: dict[str, int]) -> Labelled:
     """List `<id>/images/<id>_<n>.JPEG` by class and number."""
-    found: Labelled = []
+    images: Labelled = []
     for name in container.names():
         parts = PurePosixPath(name.removeprefix(prefix)).parts
         if name.startswith(prefix) and name.endswith(".JPEG") and parts[0] in labels:
-            found.append((name, labels[parts[0]]))
-    return sorted(found, key=lambda pair: (pair[1], natural_key(pair[0])))
+            images.append((name, labels[parts[0]]))
+    return sorted(images, key=lambda pair: (pair[1], natural_key(pair[0])))
 
 
 def list_validation(container: Container, prefix: str, labels: dict[str, int]) -> Labelled:
     """List the validation images in the order of their annotations: file, id, and a box that is not used."""
     place = f"{prefix}val_annotations.txt"
-    found: Labelled = []
+    images: Labelled = []
     for number, line in enumerate(lines(container, place), start=1):
         name, _, rest = line.partition("\t")
         identifier = rest.partition("\t")[0]
         if identifier not in labels or "/" in name:
             raise DataError(f"{place} line {number} is '{line[:60]}': it must be a file, a tab and an id of wnids.txt")
-        found.append((f"{prefix}images/{name}", labels[identifier]))
-    return found
+        images.append((f"{prefix}images/{name}", labels[identifier]))
+    return images
 
 
 def read_class_names(container: Container, name: str, ids: list[str]) -> tuple[str, ...]:
-    """Give each id its words."""
+    """Read the words of each id."""
     words = dict(line.split("\t", 1) for line in lines(container, name) if "\t" in line)
     return tuple(words.get(identifier, identifier) for identifier in ids)

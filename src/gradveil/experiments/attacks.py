@@ -1,6 +1,6 @@
 """How strong the attacks are: how one cell is run."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -19,9 +19,10 @@ from gradveil.journal import Journal
 from gradveil.metrics import psnr
 from gradveil.models import ModelSpec
 from gradveil.rng import generator
+from gradveil.study import OnProgress, WorkItem, run_missing
 from gradveil.training import FAST, TrainingSettings, accuracy, load_checkpoint, train
+from gradveil.workers import Report, Workers
 
-Progress = Callable[[str, int, int], None]
 TESTED_IMAGES = 1000
 
 
@@ -47,15 +48,19 @@ class AttackStudy:
         self.journal = Journal(self.folder / "journal.jsonl")
         self.accuracies: dict[tuple[str, str, str], float] = {}
 
-    def run(self, cells: Sequence[Cell], progress: Progress) -> None:
+    def run(self, cells: Sequence[Cell], progress: OnProgress) -> None:
         """Run the cells that the journal does not have; one whose attack cannot be used is noted as refused."""
-        done = [measured(entry["cell"]) for entry in self.journal.read() if version_of(entry) == AUDIT_VERSION]
-        todo = [cell for cell in cells if measured(cell.to_record()) not in done and cell.data in self.data]
-        for place, cell in enumerate(todo, 1):
-            self.journal.append({"cell": cell.to_record(), KEY: AUDIT_VERSION, **self.run_cell(cell, progress)})
-            progress("cells", place, len(todo))
+        items = [
+            WorkItem(
+                {"cell": cell.to_record(), KEY: AUDIT_VERSION}, CellRun(self, cell), f"{cell.attack} on {cell.model}"
+            )
+            for cell in cells
+            if cell.data in self.data
+        ]
+        with Workers(1) as crew:
+            run_missing(self.journal, items, crew, progress, "cells", identify)
 
-    def run_cell(self, cell: Cell, progress: Progress) -> dict[str, Any]:
+    def run_cell(self, cell: Cell, report: Report) -> dict[str, Any]:
         """Audit the images of one cell: their rows, and the PSNR of T(x) on the way."""
         data = self.data[cell.data]
         spec = ModelSpec(cell.model, data.shape, data.classes, data.mean, data.std)
@@ -66,20 +71,17 @@ class AttackStudy:
             attacks={cell.attack: self.attack_of(cell)},
             weights={cell.phase: self.weights(cell, spec)},
         )
-        report = audit.run(
-            progress=lambda stage, share: progress(f"{cell.attack} on {cell.model}: {stage}", round(100 * share), 100),
-            keep_history=True,
-        )
-        if all(row.status == "refused" for row in report.rows):
-            return {"rows": [], "refused": report.rows[0].reason}
-        keep_pictures(self.folder, cell, report.attacked)
+        audited = audit.run(progress=lambda _, share: report(round(100 * share), 100), keep_history=True)
+        if all(row.status == "refused" for row in audited.rows):
+            return {"rows": [], "refused": audited.rows[0].reason}
+        keep_pictures(self.folder, cell, audited.attacked)
         # Time of the processor, not of the clock: other work on the machine must not change the table.
-        pairs = zip(report.rows, report.attacked, strict=True)
+        pairs = zip(audited.rows, audited.attacked, strict=True)
         timed = [replace(row, seconds=one.processor_seconds) for row, one in pairs]
         return {
             "test_accuracy": self.accuracy_of(cell, spec),
             "rows": [row.to_record() for row in timed],
-            "paths": [follow(one) for one in report.attacked],
+            "paths": [follow(one) for one in audited.attacked],
         }
 
     def settings_of(self, cell: Cell) -> AuditSettings:
@@ -133,3 +135,19 @@ class AttackStudy:
                 spec=spec,
             )
         return load_checkpoint(place / f"{cell.phase}.safetensors").weights
+
+
+def identify(line: Mapping[str, Any]) -> object:
+    """Say what a line measures: two parts of the study that ask the same share the answer."""
+    return [measured(line["cell"]), version_of(line)]
+
+
+@dataclass(frozen=True, eq=False)
+class CellRun:
+    """One cell as a job."""
+
+    study: AttackStudy
+    cell: Cell
+
+    def run(self, report: Report) -> dict[str, Any]:
+        return self.study.run_cell(self.cell, report)

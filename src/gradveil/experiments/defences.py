@@ -11,10 +11,10 @@ from gradveil.data import DataSet
 from gradveil.errors import DivergenceError
 from gradveil.experiments.versions import KEY, version_of
 from gradveil.journal import Journal
+from gradveil.study import OnProgress, WorkItem, run_missing
 from gradveil.training import FAST, TrainingSettings
 from gradveil.workers import Report, Shared, Workers
 
-Progress = Callable[[str, int, int], None]
 GREY, COLOUR = "sample", "colour"
 CONTROLS = ("none", "crop-flip")
 STRENGTHS: dict[str, tuple[str, str, str]] = {
@@ -100,34 +100,22 @@ class DefenceStudy:
     def __post_init__(self) -> None:
         self.journal = Journal(self.folder / "journal.jsonl")
 
-    def run(self, trials: Sequence[DefenceTrial], progress: Progress) -> None:
+    def run(self, trials: Sequence[DefenceTrial], progress: OnProgress) -> None:
         """Run the trials that the journal does not have and whose data are at hand, several at a time."""
-        done = [entry["trial"] for entry in self.entries()]
         with Workers(self.workers) as crew:
             for name, data in self.data.items():
-                mine = [trial for trial in trials if trial.data == name and trial.to_record() not in done]
-                if mine:
-                    shared = crew.share(data)
-                    jobs = [
-                        TrialJob(trial, self.settings_of(trial), self.describe(), shared, self.models_of(trial))
-                        for trial in mine
-                    ]
-                    self.run_jobs(crew, jobs, progress)
-
-    def run_jobs(self, crew: Workers, jobs: Sequence["TrialJob"], progress: Progress) -> None:
-        finished = 0
-
-        def watch(position: int, done: int, total: int) -> None:
-            trial = jobs[position].trial
-            progress(f"{trial.arm}, seed {trial.seed}", done, total)
-
-        def note(_: int, found: dict[str, Any]) -> None:
-            nonlocal finished
-            finished += 1
-            self.journal.append(found)
-            progress("trials", finished, len(jobs))
-
-        crew.run(jobs, watch, note)
+                shared = crew.share(data)
+                items = [
+                    WorkItem(
+                        {"trial": trial.to_record(), "study": self.describe()},
+                        TrialJob(trial.arm, self.settings_of(trial), shared, self.models_of(trial)),
+                        f"{trial.arm}, seed {trial.seed}",
+                        {DivergenceError: "diverged"},
+                    )
+                    for trial in trials
+                    if trial.data == name
+                ]
+                run_missing(self.journal, items, crew, progress, "trials", identify)
 
     def entries(self) -> list[dict[str, Any]]:
         """Read the trials that were run as this study would run them."""
@@ -179,32 +167,30 @@ def described(entry: Mapping[str, Any]) -> dict[str, Any]:
     return {**study, "training": training, KEY: version_of(study)}
 
 
+def identify(line: Mapping[str, Any]) -> object:
+    return [line["trial"], described(line)]
+
+
 @dataclass(frozen=True, eq=False)
 class TrialJob:
-    """One trial, wherever it runs; `study` describes what it is part of."""
+    """Train and attack one arm, wherever it runs."""
 
-    trial: DefenceTrial
+    arm: str
     settings: AuditSettings
-    study: dict[str, Any]
     data: Shared[DataSet]
     models: Path
 
     def run(self, report: Report) -> dict[str, Any]:
-        """Train and attack one arm; gives the line of the journal. A training may come to nothing under its defence."""
-        head = {"trial": self.trial.to_record(), "study": self.study}
-        try:
-            found = run_audit(
-                self.settings,
-                self.data.get(),
-                progress=lambda _, share: report(round(100 * share), 100),
-                models=self.models,
-            )
-        except DivergenceError as error:
-            return {**head, "diverged": str(error)}
+        """Return what the journal holds of a trial."""
+        audited = run_audit(
+            self.settings,
+            self.data.get(),
+            progress=lambda _, share: report(round(100 * share), 100),
+            models=self.models,
+        )
         return {
-            **head,
-            "test_accuracy": found.accuracies[self.trial.arm],
-            "training_seconds": found.training_seconds[self.trial.arm],
-            "notes": found.arms[self.trial.arm].to_record(),
-            "rows": [row.to_record() for row in found.rows],
+            "test_accuracy": audited.accuracies[self.arm],
+            "training_seconds": audited.training_seconds[self.arm],
+            "notes": audited.arms[self.arm].to_record(),
+            "rows": [row.to_record() for row in audited.rows],
         }

@@ -1,9 +1,9 @@
-"""The aligned score: PSNR against the original with the placement and the lighting given away.
+"""The aligned score: PSNR against the original after the best flip, shift and brightness/contrast fit.
 
-Rebuilding a shifted, flipped or brightened copy of a picture perfectly is a leak, yet scores low pixel by pixel. Here
-the guess g may be flipped, shifted by whole pixels and fitted as a·g + b (one a and b for all channels, least squares)
-before it is compared. Where a shift leaves a pixel of the target uncovered, a fill that needs no gradient stands in:
-half a picture that was rebuilt is worth more than a guess, and half a picture that was lost is no worse than one.
+A perfect copy of a picture that is shifted, flipped or brightened is a leak, but its pixel-wise score is low. Here the
+guess g may be flipped, shifted by whole pixels and fitted as a·g + b (one a and b for all channels, least squares)
+before it is compared. Target pixels that a shift leaves uncovered are compared with a fill that needs no gradient, so
+a picture of which only half was rebuilt scores at least as much as the fill alone.
 """
 
 from dataclasses import dataclass
@@ -73,7 +73,7 @@ def fit_shifts(guess: Tensor, target: Tensor, fill: Tensor) -> Fit:
 
     variance = (sum_gg - sum_g**2 / covered).clamp(min=0)
     covariance = sum_gx - sum_g * sum_x / covered
-    # A flat guess has no contrast to fit: a = 0, and b alone does the work.
+    # A flat guess has no contrast to fit: a = 0, and only b is fitted.
     contrast = torch.where(variance > 1e-9 * covered, covariance / variance.clamp(min=1e-30), 0.0)
     brightness = (sum_x - contrast * sum_g) / covered
     inside = (sum_xx - sum_x**2 / covered) - contrast * covariance
@@ -91,7 +91,7 @@ def fit_shifts(guess: Tensor, target: Tensor, fill: Tensor) -> Fit:
 
 
 def render(guess: Tensor, fit: Fit, fill: Tensor) -> Tensor:
-    """Draw each guess where and how its fit places it."""
+    """Draw each guess as its fit places it."""
     height, width = guess.shape[-2:]
     drawn = []
     for image, blank, down, right, contrast, brightness in zip(guess, fill, *fit.parts()[1:], strict=True):

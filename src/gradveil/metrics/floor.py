@@ -1,4 +1,4 @@
-"""The chance floor: what an attacker who saw no gradient would score on the same target.
+"""The chance floor: the score of an attacker who saw no gradient.
 
 Its guesses come from training images only: their mean colour, their mean image, and the mean of each class if labels
 are known. The guess with the best mean score over training images is the floor; it is never chosen per target.
@@ -21,14 +21,14 @@ class Floor:
     images: Tensor
 
     def guess(self, labels: Tensor) -> Tensor:
-        """Give the guess for images of these labels."""
+        """Return the guess for images of these labels."""
         return self.images[labels]
 
 
 def make_guesses(batches: Iterable[tuple[Tensor, Tensor]], classes: int, labels_known: bool) -> dict[str, Tensor]:
     """Average float images over batches of (images, labels); each guess is classes×C×H×W.
 
-    Sums run in float64: a float32 mean over tens of thousands of images comes out wrong.
+    Sums are in float64: a float32 mean over tens of thousands of images is inaccurate.
     """
     sums: Tensor | None = None
     counts = torch.zeros(classes, dtype=torch.float64)

@@ -28,14 +28,14 @@ class Interval:
 
 
 def mean_interval(values: Sequence[float], confidence: float = 0.95) -> Interval:
-    """Take the mean of `values` with Student's interval.
+    """Compute the mean of `values` with Student's interval.
 
     >>> mean_interval([1.0, 2.0, 3.0])
     Interval(mean=2.0, low=-0.484..., high=4.484..., std=1.0, count=3)
     """
     count = len(values)
     if count == 0:
-        raise ValueError("the mean of no values")
+        raise ValueError("there are no values to take the mean of: give at least one")
     mean = math.fsum(values) / count
     if count == 1:
         return Interval(mean, None, None, None, 1)

@@ -13,8 +13,8 @@ C2 = 0.03**2
 def ssim(guess: Tensor, target: Tensor) -> Tensor:
     """Score each image of N×C×H×W in [0, 1] against its target: 1 is identical.
 
-    Uses the paper's Gaussian window of 11 pixels where it fits wholly inside the image; an image smaller than that gets
-    the largest odd window that fits. The mean over channels and places is returned.
+    The window is the paper's Gaussian of 11 pixels, only where it lies inside the image; a smaller image gets the
+    largest odd window that fits. The score is the mean over channels and places.
 
     >>> image = torch.rand(1, 3, 16, 16, generator=torch.Generator().manual_seed(0))
     >>> ssim(image, image)

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 
 class Normalise(nn.Module):
-    """Bring pixels in [0, 1] to zero mean and unit variance per channel; holds no parameters and no state."""
+    """Normalise pixels in [0, 1] to zero mean and unit variance per channel; no parameters, no saved state."""
 
     mean: Tensor
     std: Tensor

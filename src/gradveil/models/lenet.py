@@ -10,9 +10,9 @@ from gradveil.models.base import Normalise
 class LeNet(nn.Module):
     """Four 5×5 convolutions without pooling and one linear layer.
 
-    With `nn.Sigmoid` and uniform ±0.5 weights this is the network of Zhu et al. (2019), extended by Zhao et al. (2020)
-    to the version with a fourth convolution. With `nn.ReLU`, torch's own initialisation and twice the kernels
-    (`lenet-relu`) it also trains well, and is the small model of the default audit.
+    With `nn.Sigmoid` and uniform ±0.5 weights this is the network of Zhu et al. (2019) with the fourth convolution of
+    Zhao et al. (2020). `lenet-relu` has `nn.ReLU`, torch's own initialisation and twice the kernels: it trains well,
+    and is the small model of the default audit.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""A network of linear layers only, whose input an attacker can read off the gradient."""
+"""A network of linear layers only; its gradient reveals its input exactly."""
 
 from collections.abc import Sequence
 from math import prod

@@ -23,7 +23,7 @@ class BasicBlock(nn.Module):
         return F.relu(self.second(F.relu(self.first(images))) + self.shortcut(images))
 
 
-class Bottleneck(nn.Module):
+class BottleneckBlock(nn.Module):
     """A 3×3 convolution between two 1×1 ones, and a shortcut; the stride is in the 3×3 one."""
 
     expansion = 4
@@ -50,7 +50,7 @@ class ResNet(nn.Module):
         mean: Sequence[float],
         std: Sequence[float],
         width: int,
-        block: type[BasicBlock] | type[Bottleneck],
+        block: type[BasicBlock] | type[BottleneckBlock],
         stages: Sequence[int],
     ) -> None:
         super().__init__()
@@ -98,4 +98,4 @@ def resnet18(
 
 def resnet152(shape: tuple[int, int, int], classes: int, mean: Sequence[float], std: Sequence[float]) -> ResNet:
     """Make a ResNet-152."""
-    return ResNet(shape, classes, mean, std, 64, Bottleneck, (3, 8, 36, 3))
+    return ResNet(shape, classes, mean, std, 64, BottleneckBlock, (3, 8, 36, 3))

@@ -12,7 +12,7 @@ SIDE = 16
 
 
 class Attention(nn.Module):
-    """Multi-head self-attention, written out: the fused kernels have no second derivative, which attacks need."""
+    """Multi-head self-attention in single operations: fused kernels lack the second derivative that attacks need."""
 
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()
@@ -48,8 +48,8 @@ class Block(nn.Module):
 class VisionTransformer(nn.Module):
     """Width 192, 12 blocks, 3 heads, a class token.
 
-    Differs from Touvron et al.: the patches are 4×4 up to 64 pixels a side and beyond that as large as gives 16 to a
-    side, for theirs of 16×16 leave nothing of a small image. The right and bottom edges are padded to whole patches.
+    Differs from Touvron et al.: patches are 4×4 up to 64 pixels a side, and larger images have 16 patches a side. Their
+    patches of 16×16 are too large for small images. The right and bottom edges are padded to whole patches.
     """
 
     def __init__(

@@ -1,0 +1,56 @@
+"""Tables, figures and pages. A report's module is imported when one of its names is first used."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gradveil.reports.attack_pictures import draw_losses, draw_paths, draw_similarities, draw_strip
+    from gradveil.reports.audit_page import draw_pictures, render_audit_page, render_csv
+    from gradveil.reports.curves import draw_curves
+    from gradveil.reports.pareto import Point, draw_pareto
+    from gradveil.reports.pictures import data_address, draw_grid, to_image, to_png
+    from gradveil.reports.score_figures import Bar, draw_bars, draw_similarity
+    from gradveil.reports.search_page import render_search_page
+    from gradveil.reports.sheet import draw_catalogue, draw_policies
+
+MODULES = {
+    "attack_pictures": ("draw_losses", "draw_paths", "draw_similarities", "draw_strip"),
+    "audit_page": ("draw_pictures", "render_audit_page", "render_csv"),
+    "curves": ("draw_curves",),
+    "pareto": ("Point", "draw_pareto"),
+    "pictures": ("data_address", "draw_grid", "to_image", "to_png"),
+    "score_figures": ("Bar", "draw_bars", "draw_similarity"),
+    "search_page": ("render_search_page",),
+    "sheet": ("draw_catalogue", "draw_policies"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    for module, names in MODULES.items():
+        if name in names:
+            return getattr(import_module(f"gradveil.reports.{module}"), name)
+    raise AttributeError(f"module 'gradveil.reports' has no attribute '{name}'")
+
+
+__all__ = [
+    "Bar",
+    "Point",
+    "data_address",
+    "draw_bars",
+    "draw_catalogue",
+    "draw_curves",
+    "draw_grid",
+    "draw_losses",
+    "draw_pareto",
+    "draw_paths",
+    "draw_pictures",
+    "draw_policies",
+    "draw_similarities",
+    "draw_similarity",
+    "draw_strip",
+    "render_audit_page",
+    "render_csv",
+    "render_search_page",
+    "to_image",
+    "to_png",
+]

@@ -1,4 +1,4 @@
-"""An attack at work: its pictures over the steps, its loss, and how alike the gradients become, layer by layer."""
+"""Figures of an attack: its pictures over the steps, its loss, and the similarity of gradients layer by layer."""
 
 import io
 from collections.abc import Mapping, Sequence
@@ -14,36 +14,36 @@ from gradveil.types import Reconstruction
 SHOWN_LAYERS = 4
 
 
-def draw_strip(truths: Sequence[tuple[Tensor, Tensor]], found: Sequence[Reconstruction]) -> bytes:
-    """Draw one row for each image: x, T(x), and what the attack had at growing numbers of steps; gives a PNG.
+def draw_strip(truths: Sequence[tuple[Tensor, Tensor]], results: Sequence[Reconstruction]) -> bytes:
+    """Draw one row for each image: x, T(x), and what the attack had at growing numbers of steps, as a PNG.
 
     `truths` has x and T(x) as float C×H×W.
     """
     rows: list[tuple[str, list[Tensor | None]]] = []
-    for place, ((original, fed), result) in enumerate(zip(truths, found, strict=True)):
+    for place, ((original, fed), result) in enumerate(zip(truths, results, strict=True)):
         last = [result.images[0] if result.status == "ok" else None]
         stages: list[Tensor | None] = [picture[0] for _, picture in result.pictures]
         rows.append((f"{place}: x, T(x), steps", [original, fed, *stages, *last]))
     return to_png(draw_grid(rows))
 
 
-def draw_losses(found: Mapping[str, Reconstruction], title: str) -> bytes:
-    """Draw the matching loss of every image over the steps; gives a PNG."""
+def draw_losses(results: Mapping[str, Reconstruction], title: str) -> bytes:
+    """Draw the matching loss of every image over the steps, as a PNG."""
     figure, axes = make_figure(title)
-    for name, result in found.items():
+    for name, result in results.items():
         if len(result.history) > 1:
             steps, losses = zip(*result.history, strict=True)
             axes.plot(steps, losses, label=name)
     if axes.lines:
         axes.legend(frameon=False, fontsize=7)
-    if all(loss > 0 for result in found.values() for _, loss in result.history):
+    if all(loss > 0 for result in results.values() for _, loss in result.history):
         axes.set_yscale("log")
     axes.set_ylabel("matching loss")
     return render(figure)
 
 
 def draw_paths(paths: Mapping[str, Sequence[tuple[float, float]]], title: str) -> bytes:
-    """Draw the PSNR of several attacks over the seconds that they took; gives a PNG."""
+    """Draw the PSNR of several attacks over the seconds that they took, as a PNG."""
     figure, axes = make_figure(title)
     for name, path in paths.items():
         axes.plot(*zip(*path, strict=True), marker=".", label=name)
@@ -55,7 +55,7 @@ def draw_paths(paths: Mapping[str, Sequence[tuple[float, float]]], title: str) -
 
 
 def draw_similarities(result: Reconstruction, title: str) -> bytes:
-    """Draw the cosine between gradients for the two shallowest and the two deepest weights; gives a PNG."""
+    """Draw the cosine between gradients for the two shallowest and the two deepest weights, as a PNG."""
     figure, axes = make_figure(title)
     for name in chosen_layers(result):
         axes.plot(

@@ -15,7 +15,7 @@ FEW = 20
 
 
 def draw_curves(runs: Mapping[str, Sequence[Epoch]], title: str) -> bytes:
-    """Draw the curves of one or several runs by name; gives a PNG."""
+    """Draw the curves of one or several runs by name, as a PNG."""
     if not runs or not all(runs.values()):
         raise SettingsError("there are no epochs to draw: train for at least one")
     figure = Figure(figsize=(9, 3.6), dpi=120, layout="constrained")
@@ -42,13 +42,14 @@ def draw_accuracy(axes: Axes, name: str, curves: Sequence[Epoch], colour: str) -
     """Draw test accuracy solid, with the last value in the legend, and training accuracy dashed."""
     epochs = [point.epoch for point in curves]
     tested = [(point.epoch, 100 * point.test_accuracy) for point in curves if point.test_accuracy is not None]
-    label = f"{name}: test {tested[-1][1]:.1f}%" if tested else name
-    axes.plot(*zip(*tested, strict=True), marker(tested), color=colour, label=label)
-    axes.plot(epochs, [100 * point.train_accuracy for point in curves], "--", color=colour, alpha=0.6, label="training")
+    if tested:
+        axes.plot(*zip(*tested, strict=True), marker(tested), color=colour, label=f"{name}: test {tested[-1][1]:.1f}%")
+    label = "training" if tested else f"{name}: training"
+    axes.plot(epochs, [100 * point.train_accuracy for point in curves], "--", color=colour, alpha=0.6, label=label)
 
 
 def marker(points: Sequence[object]) -> str:
-    """Mark each point where there are few: a line through one point shows nothing."""
+    """Choose the line style: few points get markers, because a line through one point shows nothing."""
     return ".-" if len(points) < FEW else "-"
 
 

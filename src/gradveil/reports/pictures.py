@@ -1,4 +1,4 @@
-"""Images as files and as parts of a page."""
+"""Images as PNG files, as parts of a page, and in grids."""
 
 import base64
 import io
@@ -24,12 +24,12 @@ def to_png(image: Image.Image) -> bytes:
 
 
 def data_address(pixels: Tensor) -> str:
-    """Write a picture as an address that carries it, so that a page needs no other file."""
+    """Encode a picture as a data address, so that a page needs no other file."""
     return "data:image/png;base64," + base64.b64encode(to_png(to_image(pixels))).decode()
 
 
 def draw_grid(rows: Sequence[tuple[str, Sequence[Tensor | None]]], scale: int = 3) -> Image.Image:
-    """Draw named rows of pictures; a place without one is crossed out."""
+    """Draw named rows of pictures; a missing picture is crossed out."""
     first = next(pixels for _, row in rows for pixels in row if pixels is not None)
     height, width = (side * scale for side in first.shape[-2:])
     margin = 8 + max(int(ImageDraw.Draw(Image.new("L", (1, 1))).textlength(name)) for name, _ in rows)

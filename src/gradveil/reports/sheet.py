@@ -9,16 +9,16 @@ from torch import Tensor
 from gradveil.reports.pictures import draw_grid, to_png
 from gradveil.transforms import OPERATIONS, Catalogue, Policy, PolicyDraws, PolicySet, Transform
 
-SMALLEST = 72  # a picture is enlarged by a whole factor until it has that many pixels a side
+SMALLEST = 72  # a smaller picture is enlarged by a whole factor, to this many pixels a side or more
 EXTRA_LEVEL = 5
 
 Row = tuple[str, Sequence[Tensor | None]]
 
 
 def draw_catalogue(catalogue: Catalogue, images: Tensor) -> bytes:
-    """Draw what each function of a catalogue does to uint8 images, and each operation that is not in it; gives a PNG.
+    """Draw what each function of a catalogue does to uint8 images, and each operation that is not in it, as a PNG.
 
-    Every image stands twice: on the left with the negative sign, on the right with the positive one.
+    Every image appears twice: on the left with the negative sign, on the right with the positive one.
     """
     present = {transform.operation.name for transform in catalogue.transforms}
     missing = [operation for name, operation in OPERATIONS.items() if name not in present]
@@ -32,7 +32,7 @@ def draw_catalogue(catalogue: Catalogue, images: Tensor) -> bytes:
 
 
 def functions(catalogue: Catalogue, extended: Catalogue) -> Iterator[tuple[str, int]]:
-    """Give each function once, in the order of operations and levels: its label with all its indices, and the first."""
+    """List each function once, by operation and level: its label with all its indices, and its first index."""
     order = list(OPERATIONS)
     known = {transform.operation.name: place for place, transform in enumerate(extended.transforms)}
 
@@ -52,13 +52,13 @@ def functions(catalogue: Catalogue, extended: Catalogue) -> Iterator[tuple[str, 
 
 
 def alternating_signs(policy: Policy, count: int) -> PolicyDraws:
-    """Give −, +, −, + … to a policy of one step; where it draws no sign, +."""
+    """Make the signs −, +, −, + … for a policy of one step; all + if it draws no sign."""
     signs = torch.tensor([-1, 1], dtype=torch.int8).repeat(count // 2)[:, None]
     return PolicyDraws(torch.zeros(count, dtype=torch.int64), signs if policy.transforms[0].draws_sign else signs.abs())
 
 
 def draw_policies(policies: PolicySet, images: Tensor, generator: torch.Generator) -> bytes:
-    """Draw uint8 images before and after each step of every policy; gives a PNG."""
+    """Draw uint8 images before and after each step of every policy, as a PNG."""
     rows: list[Row] = [("original", pictures(images))]
     for policy in policies.policies:
         draws = policy.sample(len(images), generator)

@@ -106,7 +106,7 @@ def make_inputs(settings: SearchSettings, data: DataSet, prepared: ScoringModel)
     task = Task(prepared.model, prepared.loss, data.shape, data.classes, data.mean, data.std)
     return JobInputs(
         settings.score,
-        ScoreInputs(task, take(data, scored), choose_public(data, PUBLIC, settings.seed), settings.seed),
+        ScoreInputs(task, take(data, scored), choose_public(data, PUBLIC, settings.seed).batch(), settings.seed),
         prepared.fresh,
         take(data, batches),
         len(batches) // size,

@@ -7,8 +7,19 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from gradveil.errors import SettingsError
-from gradveil.transforms.base import BatchTransform
-from gradveil.transforms.parameters import CropFlipDraws
+from gradveil.transforms.base import BatchTransform, Draws
+
+
+@dataclass(frozen=True, eq=False)
+class CropFlipDraws(Draws):
+    """Where each crop starts in the padded image, int64 N each, and whether it is flipped, bool N."""
+
+    tops: Tensor
+    lefts: Tensor
+    flips: Tensor
+
+    def tensors(self) -> tuple[Tensor, ...]:
+        return self.tops, self.lefts, self.flips
 
 
 @dataclass(frozen=True)

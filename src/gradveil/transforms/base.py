@@ -1,7 +1,12 @@
-"""What every transform of images can do: draw for a batch, apply a draw, and both on one image of any kind."""
+"""The base of every transform: draw parameters for a batch, apply a draw, and both on one image of any kind.
+
+Draws are values of their own, so that a draw can be replayed.
+"""
 
 from abc import ABC, abstractmethod
-from typing import Generic, TypeVar
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Generic, Self, TypeVar
 
 import torch
 from PIL import Image
@@ -9,7 +14,38 @@ from torch import Tensor
 
 from gradveil.errors import DataError
 from gradveil.transforms import pillow
-from gradveil.transforms.parameters import Draws
+
+
+@dataclass(frozen=True, eq=False)
+class Draws(ABC):
+    """The parameters of each image of a batch: tensors whose first dimension is the image."""
+
+    @abstractmethod
+    def tensors(self) -> tuple[Tensor, ...]:
+        """Return the fields, in order."""
+
+    def __len__(self) -> int:
+        return self.tensors()[0].shape[0]
+
+    def __getitem__(self, index: int) -> Self:
+        """Return the draw of one image, as draws for a batch of one."""
+        if not -len(self) <= index < len(self):
+            raise IndexError(f"image {index} of {len(self)}")
+        position = index % len(self)
+        return type(self)(*(tensor[position : position + 1] for tensor in self.tensors()))
+
+    def take(self, indices: Tensor) -> Self:
+        """Keep the draws of the images at `indices`, in that order."""
+        return type(self)(*(tensor[indices.to(tensor.device)] for tensor in self.tensors()))
+
+    def to(self, device: torch.device | str) -> Self:
+        return type(self)(*(tensor.to(device) for tensor in self.tensors()))
+
+    @classmethod
+    def join(cls, parts: Sequence[Self]) -> Self:
+        """Put draws one after the other."""
+        return cls(*(torch.cat(tensors) for tensors in zip(*(part.tensors() for part in parts), strict=True)))
+
 
 D = TypeVar("D", bound=Draws)
 Picture = TypeVar("Picture", Tensor, Image.Image)
@@ -34,7 +70,7 @@ class BatchTransform(ABC, Generic[D]):
         """Apply a draw to float images whose values are 8-bit, so that gradients flow."""
 
     def apply(self, images: Tensor, parameters: D) -> Tensor:
-        """Apply a draw; gives images of the kind that came."""
+        """Apply a draw; the result has the type of `images`."""
         check(images, parameters)
         parameters = parameters.to(images.device)
         if images.dtype == torch.uint8:
@@ -44,6 +80,10 @@ class BatchTransform(ABC, Generic[D]):
     def transform(self, images: Tensor, generator: torch.Generator) -> Tensor:
         """Draw and apply."""
         return self.apply(images, self.sample(len(images), generator))
+
+    def transform_picture(self, picture: Image.Image, generator: torch.Generator) -> Image.Image:
+        """Draw and apply to one PIL image of mode L or RGB."""
+        return pillow.to_image(self.transform(pillow.to_tensor(picture).unsqueeze(0), generator).squeeze(0))
 
     def differentiable(self, images: Tensor, parameters: D) -> Tensor:
         """Apply a draw to float images so that gradients flow back to them.
@@ -60,19 +100,19 @@ class BatchTransform(ABC, Generic[D]):
     def __call__(self, image: Picture) -> Picture:
         """Draw from torch's default generator and apply, to a PIL image, a C×H×W tensor or a batch.
 
-        This is how a transform in a `torchvision` Compose is called: there, as in torchvision itself, the draws come
-        from the generator that a DataLoader seeds in each of its workers. Everywhere else pass a generator.
+        A `torchvision` Compose calls a transform like this. As in torchvision, the draws then come from the generator
+        that a DataLoader seeds in each of its workers. Use `transform` with a generator everywhere else.
         """
         generator = torch.default_generator
         if isinstance(image, Image.Image):
-            return pillow.to_image(self.transform(pillow.to_tensor(image).unsqueeze(0), generator).squeeze(0))
+            return self.transform_picture(image, generator)
         if image.dim() == 3:
             return self.transform(image.unsqueeze(0), generator).squeeze(0)
         return self.transform(image, generator)
 
 
 def check(images: Tensor, parameters: Draws) -> None:
-    """Refuse images that no operation takes, or draws of another batch."""
+    """Refuse images of a wrong shape or type, and draws of another batch."""
     if images.dim() != 4 or images.shape[1] not in (1, 3) or min(images.shape[2:]) < 2:
         raise DataError(
             f"images of shape {tuple(images.shape)}: they must be N×1×H×W or N×3×H×W with sides of at least 2"
@@ -96,5 +136,5 @@ def to_float(images: Tensor, dtype: torch.dtype) -> Tensor:
 
 
 def straight_through(images: Tensor, values: Tensor) -> Tensor:
-    """Give `values` with the gradient of `images`."""
+    """Return `values` with the gradient of `images`."""
     return images + (values - images).detach()

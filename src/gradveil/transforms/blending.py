@@ -14,12 +14,12 @@ RED, GREEN, BLUE = 19595 / 2**16, 38470 / 2**16, 7471 / 2**16
 
 
 def blend(plain: Tensor, images: Tensor, factors: Tensor) -> Tensor:
-    """Give plain + factor · (images − plain); works in place on `images`."""
+    """Compute plain + factor · (images − plain), in place on `images`."""
     return to_bytes(images.sub_(plain).mul_(factors).add_(plain))
 
 
 def to_grey(images: Tensor) -> Tensor:
-    """Give the luminance of float RGB images, values 0…255, N×1×H×W."""
+    """Compute the luminance of float RGB images, values 0…255, N×1×H×W."""
     grey = images[:, 0] * RED
     return grey.add_(images[:, 1], alpha=GREEN).add_(images[:, 2], alpha=BLUE).add_(0.5).floor_().unsqueeze(1)
 
@@ -48,7 +48,7 @@ def sharpness(images: Tensor, magnitudes: Tensor) -> Tensor:
     width = images.shape[3]
     if min(images.shape[2:]) < 3:
         return images.clone()
-    # All channels of an image as one line: neighbours are at fixed distances, and what wraps around is border.
+    # All channels of an image form one line: neighbours are at fixed distances, and only the border wraps around.
     inner = slice(width + 1, -width - 1)
     pixels = images.flatten(1)
     done = torch.empty_like(images, memory_format=torch.contiguous_format)
@@ -67,5 +67,5 @@ def smooth(lines: Tensor, width: int) -> Tensor:
     rows = (values[:, :-2] + values[:, 1:-1]).add_(values[:, 2:])
     total = (rows[:, : -2 * width] + rows[:, width:-width]).add_(rows[:, 2 * width :])
     total.add_(values[:, width + 1 : -width - 1], alpha=4)
-    # Thirteenths are never halfway between two whole numbers, so any way of rounding gives Pillow's result.
+    # Thirteenths are never halfway between two whole numbers, so every rounding rule agrees with Pillow.
     return total.float().mul_(1 / 13).round_()

@@ -19,16 +19,17 @@ Kernel = Callable[[Tensor, Tensor], Tensor]
 class Operation:
     """One kind of change to an image.
 
-    `kernel` takes uint8 images N×C×H×W and one float64 magnitude for each image, with its sign, and gives new images;
+    `kernel` takes uint8 images N×C×H×W and one float64 magnitude for each image, with its sign, and returns new images;
     no image may depend on another. Level 0 has the magnitude `low`, level 9 `high`; at the magnitude `neutral` the
     operation changes nothing. `signed` operations draw + or − for each image.
 
-    `surrogate`, of the same form on float images in [0, 1], gives the gradient in the differentiable view; without
-    one the gradient passes straight through.
+    `surrogate`, of the same form on float images in [0, 1], has the gradient of the differentiable view; without one
+    the gradient passes straight through.
 
-    The rest is for speed. `pointwise`: a pixel's new value follows from its old one and the magnitude alone. `table`:
-    it follows from the histograms of the channels, int64 N×C×256, from which this makes the new values of all 256,
-    uint8 N×C×256. Neighbours of either kind are computed together. `sorts`: images of one magnitude go together.
+    The rest is for speed. `pointwise`: a pixel's new value depends on its old one and the magnitude alone. `table`:
+    it depends on the histogram of the channel; this function turns histograms, int64 N×C×256, into the new values of
+    all 256 old ones, uint8 N×C×256. Consecutive operations of these two kinds are computed together. `sorts`: images
+    of one magnitude are computed together.
     """
 
     name: str
@@ -55,7 +56,7 @@ class Operation:
         return self.pointwise or self.table is not None
 
     def magnitude(self, level: int) -> float:
-        """Give the magnitude at `level`, without a sign."""
+        """Return the magnitude at `level`, without a sign."""
         return float(np.linspace(self.low, self.high, LEVELS)[level])
 
 
@@ -91,7 +92,7 @@ class Transform:
 
     @property
     def function(self) -> str:
-        """Name what is computed: equal for entries that do the same.
+        """Name what is computed; entries that do the same have the same name.
 
         >>> CATALOGUE[22].function, CATALOGUE[39].function
         ('equalize', 'identity')
@@ -174,6 +175,7 @@ CATALOGUES: dict[str, Catalogue] = {"v1": CATALOGUE, "wide": make_catalogue("wid
 
 
 def find_catalogue(name: str) -> Catalogue:
+    """Look a catalogue up by its name."""
     if name not in CATALOGUES:
         raise UnknownNameError("catalogue", name, CATALOGUES)
     return CATALOGUES[name]

@@ -23,9 +23,9 @@ class Items(Sized, Protocol):
 
 
 class PolicyDataset(Dataset[tuple[Any, ...]]):
-    """Transform the image of each item, by draws that depend on nothing but (seed, epoch, index).
+    """Transform the image of each item, with draws that depend only on (seed, epoch, index).
 
-    Any number of DataLoader workers gives the same images. Call `set_epoch` before each epoch: the epoch lives in
+    The images are the same for any number of DataLoader workers. Call `set_epoch` before each epoch: the epoch lives in
     shared memory, so persistent workers see it too. `base` comes before the policy.
     """
 
@@ -55,7 +55,7 @@ class PolicyDataset(Dataset[tuple[Any, ...]]):
         return self.__getitems__([index])[0]
 
     def __getitems__(self, indices: Sequence[int]) -> list[tuple[Any, ...]]:
-        """Give several items; a DataLoader asks for a whole batch at once, which is much faster than one by one."""
+        """Return several items; a DataLoader requests a whole batch at once, which is much faster than one by one."""
         items = [self.dataset[index] for index in indices]
         images = self.change([item[0] for item in items], [index % len(self) for index in indices])
         return [(image, *item[1:]) for image, item in zip(images, items, strict=True)]

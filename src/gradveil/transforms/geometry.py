@@ -3,9 +3,10 @@
 All take uint8 images N×C×H×W and one float64 magnitude for each image, and equal Pillow to the bit.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from itertools import pairwise
+from itertools import groupby, pairwise
 
 import numpy as np
 import torch
@@ -14,11 +15,19 @@ from PIL import Image
 from torch import Tensor
 
 from gradveil.transforms import pillow
-from gradveil.transforms.grouping import by_magnitude
 from gradveil.transforms.point import to_bytes
 
 KEPT = 64  # tables of that many sizes and magnitudes are kept
 CHUNK = 2**17  # values at a time in double precision, so that they stay in the inner cache
+
+
+def by_magnitude(images: Tensor, magnitudes: Tensor, kernel: Callable[[float, Tensor], Tensor]) -> Tensor:
+    """Apply a kernel that takes one magnitude to each run of images that share it; fastest if there are few runs."""
+    runs = [(value, len(list(run))) for value, run in groupby(magnitudes.tolist())]
+    if len(runs) == 1:
+        return kernel(runs[0][0], images)
+    parts = torch.split(images, [length for _, length in runs])
+    return torch.cat([kernel(value, part) for (value, _), part in zip(runs, parts, strict=True)])
 
 
 def translate_x(images: Tensor, magnitudes: Tensor) -> Tensor:
@@ -41,7 +50,7 @@ def translate(dimension: int, magnitude: float, images: Tensor) -> Tensor:
 
 @lru_cache(KEPT)
 def runs(side: int, magnitude: float) -> tuple[tuple[int, int, int], ...]:
-    """Ask Pillow where the pixels of a row go: (target, source, length) of each unbroken run, nearly always one."""
+    """Find with Pillow where the pixels of a row go: (target, source, length) of each unbroken run, usually one."""
     row = np.arange(1, side + 1, dtype=np.int32)[None]
     sources = np.asarray(pillow.translate_x(Image.fromarray(row), magnitude))[0] - 1
     shifts = np.where(sources < 0, -side, sources - np.arange(side))
@@ -62,9 +71,9 @@ def rotate_by(degrees: float, images: Tensor) -> Tensor:
 
 
 @lru_cache(KEPT)
-@torch.inference_mode(False)  # a table made in inference mode could never be used with gradients
+@torch.inference_mode(False)  # a table made in inference mode cannot be used with gradients
 def rotation(height: int, width: int, degrees: float) -> tuple[Tensor, Tensor]:
-    """Ask Pillow which pixel comes to each place, int64 H·W, and where one does at all, uint8 H·W of 255 or 0."""
+    """Find with Pillow the source of each pixel, int64 H·W, and whether it has one, uint8 H·W of 255 or 0."""
     numbers = np.arange(1, height * width + 1, dtype=np.int32).reshape(height, width)
     sources = torch.from_numpy(np.array(Image.fromarray(numbers).rotate(degrees))).flatten().long() - 1
     return sources.clamp(min=0), (sources >= 0).to(torch.uint8) * 255
@@ -83,14 +92,14 @@ def shear_y(images: Tensor, magnitudes: Tensor) -> Tensor:
 def shear(vertical: bool, magnitude: float, images: Tensor) -> Tensor:
     plan = shearing(images.shape[2], images.shape[3], magnitude, vertical).to(images.device)
     parts = torch.split(images, max(1, CHUNK // images[0].numel()))
-    # Two buffers for all parts: allocating them anew would cost as much as the arithmetic.
+    # Two buffers for all parts: allocating them each time would cost as much as the arithmetic.
     buffers = torch.empty(2, *parts[0].shape[:2], len(plan.fractions), dtype=torch.float64, device=images.device)
     return torch.cat([shear_part(plan, part, buffers[:, : len(part)]) for part in parts])
 
 
 def shear_part(plan: "Shearing", images: Tensor, buffers: Tensor) -> Tensor:
     first, second, third, fourth = plan.taps(images.to(torch.int16))
-    # The coefficients are whole numbers and computed as such; from there on, Pillow's order of operations.
+    # The coefficients are computed as whole numbers; the rest follows Pillow's order of operations.
     left = first - second
     p4 = (fourth - third).sub_(left)
     done, spare = buffers
@@ -121,7 +130,7 @@ class Shearing:
         return Shearing(sources, fractions, inside, self.stride, self.width)
 
     def taps(self, images: Tensor) -> list[Tensor]:
-        """Give the four neighbours of every target, each N×C×L."""
+        """Return the four neighbours of every target, each N×C×L."""
         rows = images.flatten(2)
         shifted = rows.gather(2, self.sources.expand(*rows.shape[:2], -1))
         return [shifted.narrow(2, tap * self.stride, len(self.fractions)) for tap in range(4)]
@@ -134,12 +143,12 @@ class Shearing:
 @lru_cache(KEPT)
 @torch.inference_mode(False)
 def shearing(height: int, width: int, magnitude: float, vertical: bool) -> Shearing:
-    """Work out where Pillow looks for each target, in double precision and in its order of operations."""
+    """Compute which pixels Pillow reads for each target, in double precision and in its order of operations."""
     lines, side = (width, height) if vertical else (height, width)
     line, position = np.arange(lines)[:, None], np.arange(side)
     places = (position + 0.5) + magnitude * (line + 0.5)
     inside = (places >= 0) & (places < side)
-    # Rounding can carry a place to the next pixel: the fraction is then 1, and gives the third pixel as it should.
+    # Rounding can move a place to the next pixel: the fraction is then 1, which selects the third pixel, as it should.
     shifts = (np.floor(places - 0.5) - position).min(axis=1, keepdims=True)
     fractions = (places - 0.5) - (position + shifts)
     reached = np.clip(np.arange(-1, side + 2) + shifts, 0, side - 1).astype(np.int64)

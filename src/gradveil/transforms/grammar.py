@@ -13,7 +13,7 @@ FORMS = "write indices as in 3-1-7, hybrids as in 3-1-7+43-18-18, or none"
 
 @dataclass(frozen=True)
 class Part:
-    """A piece of the text, and where it starts."""
+    """A part of the text, and where it starts."""
 
     text: str
     start: int
@@ -31,7 +31,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Reader:
-    """The whole text, to point into, and the catalogue its indices are of."""
+    """The whole text, for error messages, and the catalogue of its indices."""
 
     whole: str
     catalogue: Catalogue
@@ -67,7 +67,7 @@ class Reader:
         return index
 
     def read_name(self, part: Part) -> int:
-        """Find the first entry with that name; a level may be left out where it means nothing."""
+        """Find the first entry with that name; an operation without levels needs no level."""
         names = [str(transform) for transform in self.catalogue.transforms]
         functions = [transform.function for transform in self.catalogue.transforms]
         for known in (names, functions):
@@ -94,7 +94,7 @@ def parse_policy(text: str, catalogue: Catalogue | None = None) -> PolicySet:
 
 
 def choose_catalogue(text: str, name: str, given: Catalogue | None) -> Catalogue:
-    """Take the catalogue that the text names; one that was given must be the same."""
+    """Return the catalogue that the text names; a catalogue that was given must be the same."""
     if given is None:
         return find_catalogue(name)
     if given.name != name:
@@ -103,7 +103,7 @@ def choose_catalogue(text: str, name: str, given: Catalogue | None) -> Catalogue
 
 
 def from_record(record: Mapping[str, object], catalogue: Catalogue | None = None) -> PolicySet:
-    """Read what `PolicySet.to_record` gave; a catalogue of your own must be passed again."""
+    """Read the record of `PolicySet.to_record`; a catalogue of your own must be passed again."""
     unknown = set(record) - {"catalogue", "policy"}
     name, text = record.get("catalogue"), record.get("policy")
     if unknown or not isinstance(name, str) or not isinstance(text, str):

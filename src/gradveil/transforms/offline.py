@@ -1,4 +1,4 @@
-"""Transform stored images once, for people who want the result on disk."""
+"""Transform arrays of images once."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -29,7 +29,7 @@ def transform_arrays(arrays: Mapping[str, Array], policies: PolicySet, seed: int
 
 
 def transform_array(array: Array, policies: PolicySet, generator: torch.Generator) -> Array:
-    """Transform uint8 images N×H×W, N×H×W×C or N×C×H×W; gives the same form."""
+    """Transform uint8 images N×H×W, N×H×W×C or N×C×H×W, and return them in the same form."""
     if array.dtype != np.uint8 or array.ndim not in (3, 4):
         raise DataError(
             f"images are {array.dtype} of shape {array.shape}: they must be uint8 of shape N×H×W, N×H×W×C or N×C×H×W"

@@ -1,6 +1,6 @@
-"""What each operation means: Pillow on one 8-bit image.
+"""The definition of each operation: Pillow on one 8-bit image.
 
-Pillow is the arbiter; the kernels reproduce it on batches, and are tested and timed against the functions here.
+Pillow is the reference: the kernels reproduce it on batches, and are tested and timed against these functions.
 Every function takes an image of mode L or RGB and the magnitude with its sign.
 """
 

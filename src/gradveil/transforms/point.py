@@ -1,4 +1,4 @@
-"""Kernels that map values: what becomes of a pixel follows from its own value, and at most the image's histogram.
+"""Kernels that map values: a pixel's new value depends on its old value, and at most on the image's histogram.
 
 All take uint8 images N×C×H×W and one float64 magnitude for each image, and equal Pillow to the bit.
 """
@@ -7,19 +7,19 @@ import torch
 from torch import Tensor
 
 VALUES = 256
-# A 16-bit index holds the values of 128 channels, and 16-bit arithmetic is the fastest there is here.
+# A 16-bit index holds the values of 128 channels, and 16-bit arithmetic is the fastest here.
 CHANNELS_PER_COUNT = 2**15 // VALUES
 
 
 def per_image(numbers: Tensor) -> Tensor:
-    """Shape one number for each image so that it spreads over N×C×H×W."""
+    """Shape one number for each image so that it broadcasts over N×C×H×W."""
     return numbers[:, None, None, None]
 
 
 def to_bytes(values: Tensor) -> Tensor:
     """Drop the fraction of values within ±32,767 and clip to 0…255, as Pillow does.
 
-    By way of 16-bit integers: torch converts float to uint8 one element at a time.
+    It converts through 16-bit integers: torch converts float to uint8 one element at a time.
     """
     return values.to(torch.int16).clamp_(0, VALUES - 1).to(torch.uint8)
 
@@ -51,12 +51,12 @@ def autocontrast(images: Tensor, _: Tensor) -> Tensor:
     """Stretch each channel to 0…255, in double precision."""
     rows = images.flatten(2)
     scale, offset = stretch(rows.amin(2, keepdim=True), rows.amax(2, keepdim=True))
-    # No clipping: what lies between the extremes stays between 0 and 255.
+    # No clipping is needed: values between the extremes stay between 0 and 255.
     return rows.double().mul_(scale).add_(offset).to(torch.int16).to(torch.uint8).view_as(images)
 
 
 def stretch(low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
-    """Give scale and offset that take low…high to 0…255; a single value stays as it is."""
+    """Compute the scale and offset that map low…high to 0…255; a single value stays as it is."""
     flat = high <= low
     span = (high.double() - low.double()).masked_fill_(flat, 255.0)
     # Not 255 / span: that is the reciprocal times 255 in torch, and rounds twice.
@@ -69,17 +69,17 @@ def equalize(images: Tensor, _: Tensor) -> Tensor:
 
 
 def autocontrast_table(histograms: Tensor) -> Tensor:
-    """Give the table that `autocontrast` follows, uint8 N×C×256."""
-    found = histograms > 0
-    low = found.int().argmax(2)
-    high = VALUES - 1 - found.flip(2).int().argmax(2)
+    """Compute the table of `autocontrast`, uint8 N×C×256."""
+    present = (histograms > 0).int()
+    low = present.argmax(2)
+    high = VALUES - 1 - present.flip(2).argmax(2)
     scale, offset = stretch(low, high)
     ramp = torch.arange(VALUES, dtype=torch.float64, device=histograms.device)
     return to_bytes(ramp * scale[..., None] + offset[..., None])
 
 
 def equalize_table(histograms: Tensor) -> Tensor:
-    """Give the table that spreads the values of each channel evenly, uint8 N×C×256."""
+    """Compute the table that spreads the values of each channel evenly, uint8 N×C×256."""
     counts = histograms.to(torch.int32)
     up_to = counts.cumsum(2, dtype=torch.int32)
     total = up_to[..., -1:].contiguous()

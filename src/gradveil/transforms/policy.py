@@ -1,6 +1,6 @@
 """Policies: up to three transforms in order; policy sets: each image draws one of several policies.
 
-Drawing parameters is apart from applying them.
+Parameters are drawn first and applied afterwards.
 """
 
 from collections.abc import Callable, Iterator
@@ -12,13 +12,32 @@ import torch
 from torch import Tensor
 
 from gradveil.errors import PolicyError, SettingsError
-from gradveil.transforms.base import BatchTransform, straight_through, to_bytes, to_float
+from gradveil.transforms.base import BatchTransform, Draws, straight_through, to_bytes, to_float
 from gradveil.transforms.catalogue import CATALOGUE, Catalogue, Operation, Transform
-from gradveil.transforms.grouping import by_group
-from gradveil.transforms.parameters import PolicyDraws
-from gradveil.transforms.running import run
+from gradveil.transforms.running import run_groups, run_steps
 
 MAX_STEPS = 3
+
+
+@dataclass(frozen=True, eq=False)
+class PolicyDraws(Draws):
+    """The member of a policy set that each image drew, int64 N, and its signs +1 or −1, int8 N×steps.
+
+    Steps that draw no sign hold +1, so that equal draws are equal tensors.
+    """
+
+    members: Tensor
+    signs: Tensor
+
+    def __post_init__(self) -> None:
+        if self.members.dim() != 1 or self.signs.dim() != 2 or self.signs.shape[0] != self.members.shape[0]:
+            raise SettingsError(
+                f"draws with members of shape {tuple(self.members.shape)} and signs of shape "
+                f"{tuple(self.signs.shape)}: they must be N and N×steps"
+            )
+
+    def tensors(self) -> tuple[Tensor, ...]:
+        return self.members, self.signs
 
 
 @dataclass(frozen=True)
@@ -63,7 +82,7 @@ class Policy(BatchTransform[PolicyDraws]):
 
     @property
     def function(self) -> str:
-        """Name what is computed, without identities: equal for policies that do the same step by step.
+        """Name what is computed, without identities; policies that do the same step by step have the same name.
 
         >>> Policy((43, 39, 18)).function
         'translateY:3 > contrast:7'
@@ -75,11 +94,11 @@ class Policy(BatchTransform[PolicyDraws]):
         return PolicySet((self,)).sample(count, generator)
 
     def draws(self) -> PolicyDraws:
-        """List every draw that there is: each choice of signs."""
+        """List all possible draws: each choice of signs."""
         return PolicySet((self,)).draws()
 
     def apply_bytes(self, images: Tensor, parameters: PolicyDraws) -> Tensor:
-        return run(list(self.steps(parameters)), images)
+        return run_steps(list(self.steps(parameters)), images)
 
     def apply_surrogate(self, images: Tensor, parameters: PolicyDraws) -> Tensor:
         for operation, magnitudes in self.steps(parameters):
@@ -145,7 +164,7 @@ class PolicySet(BatchTransform[PolicyDraws]):
         return PolicyDraws(members, torch.where(signed[members], 2 * bits - 1, 1).to(torch.int8))
 
     def draws(self) -> PolicyDraws:
-        """List every draw that there is: each member with each choice of its signs."""
+        """List all possible draws: each member with each choice of its signs."""
         rows = [
             (member, signs)
             for member, signed in enumerate(self.signed.tolist())
@@ -155,7 +174,7 @@ class PolicySet(BatchTransform[PolicyDraws]):
         return PolicyDraws(torch.tensor(members), torch.tensor(signs, dtype=torch.int8).view(len(rows), -1))
 
     def probabilities(self, parameters: PolicyDraws) -> Tensor:
-        """Give the chance of each draw, float64 N."""
+        """Return the probability of each draw, float64 N."""
         signs = self.signed.to(parameters.members.device).sum(1)[parameters.members]
         return 0.5 ** signs.double() / len(self.policies)
 
@@ -179,10 +198,10 @@ class PolicySet(BatchTransform[PolicyDraws]):
             return apply(self.policies[member], part, parameters.take(drawn))
 
         members = range(len(self.policies))
-        return by_group(images, parameters.members, [partial(apply_member, member) for member in members])
+        return run_groups(images, parameters.members, [partial(apply_member, member) for member in members])
 
     def to_record(self) -> dict[str, str]:
-        """Give the set as JSON takes it."""
+        """Return the set as it is stored in JSON."""
         return {"catalogue": self.catalogue.name, "policy": "+".join(policy.text for policy in self.policies)}
 
 
@@ -192,18 +211,20 @@ def prefix(catalogue: Catalogue) -> str:
 
 
 @dataclass(frozen=True)
-class Shared:
+class CommonTransforms:
     """What two policies have in common: catalogue indices, and functions under any index."""
 
     indices: frozenset[int]
     functions: frozenset[str]
 
 
-def share_transforms(first: Policy, second: Policy) -> Shared:
-    """Report what two policies share; the papers form hybrids of policies without a common index.
+def share_transforms(first: Policy, second: Policy) -> CommonTransforms:
+    """List what two policies have in common; the papers form hybrids of policies without a common index.
 
     >>> share_transforms(Policy((42, 28, 42)), Policy((14, 48, 48)))
-    Shared(indices=frozenset(), functions=frozenset({'translateY:3'}))
+    CommonTransforms(indices=frozenset(), functions=frozenset({'translateY:3'}))
     """
     ours, theirs = ({transform.function for transform in policy.transforms} for policy in (first, second))
-    return Shared(frozenset(first.indices) & frozenset(second.indices), frozenset(ours & theirs) - {"identity"})
+    return CommonTransforms(
+        frozenset(first.indices) & frozenset(second.indices), frozenset(ours & theirs) - {"identity"}
+    )

@@ -1,7 +1,7 @@
-"""The operations on float images in [0, 1], without rounding: what the differentiable view takes its gradients from.
+"""The operations on float images in [0, 1] without rounding, from which the differentiable view takes its gradients.
 
-All take images N×C×H×W and one float64 magnitude for each image. Posterize and equalize have none: their derivative
-is zero almost everywhere, so the gradient passes straight through them.
+All take images N×C×H×W and one float64 magnitude for each image. Posterize and equalize have no surrogate: their
+derivative is zero almost everywhere, so the gradient passes straight through them.
 """
 
 from functools import partial
@@ -12,8 +12,7 @@ from torch.nn import functional as F
 
 from gradveil.transforms import pillow
 from gradveil.transforms.blending import BLUE, GREEN, RED
-from gradveil.transforms.geometry import rotation, shearing
-from gradveil.transforms.grouping import by_magnitude
+from gradveil.transforms.geometry import by_magnitude, rotation, shearing
 from gradveil.transforms.point import per_image
 
 

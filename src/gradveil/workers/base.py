@@ -1,4 +1,4 @@
-"""What a job is, and what any place where jobs run can do."""
+"""The protocols: a job, a value that jobs share, and a crew that runs jobs."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -12,27 +12,27 @@ Report = Callable[[int, int], None]
 OnProgress = Callable[[int, int, int], None]
 """Called with the job's position, the steps it has done and the steps it will do."""
 OnResult = Callable[[int, Any], None]
-"""Called with the job's position and its result, as soon as it is there and in the caller's own thread."""
+"""Called with the job's position and its result, as soon as the job is done and in the caller's thread."""
 
 REPORT_SECONDS = 0.2
 DEATHS = 3
-"""How many workers a job may cost before it is taken to be the cause."""
+"""After this many dead workers, the job that they ran is taken to be the cause."""
 
 
 class Job(Protocol[Outcome]):
-    """Something picklable that can run on its own; it may report how far it is."""
+    """A picklable piece of work; it may report its progress."""
 
     def run(self, report: Report) -> Outcome: ...
 
 
 class Shared(Protocol[Value]):
-    """A large value that many jobs need: it travels to each worker once."""
+    """A large value that many jobs need; each worker receives it once."""
 
     def get(self) -> Value: ...
 
 
 class Crew(Protocol):
-    """Where jobs run; results are the same to the bit wherever that is."""
+    """Runs jobs; the results are the same to the bit wherever the jobs run."""
 
     def __enter__(self) -> Self: ...
 
@@ -50,14 +50,14 @@ class Crew(Protocol):
 
 
 def throttled(report: Report) -> Report:
-    """Pass on a few reports a second and the last one."""
+    """Pass on a few reports per second, and the last one."""
     latest = -REPORT_SECONDS
 
-    def maybe(done: int, total: int) -> None:
+    def report_seldom(done: int, total: int) -> None:
         nonlocal latest
         now = time.monotonic()
         if done >= total or now - latest >= REPORT_SECONDS:
             latest = now
             report(done, total)
 
-    return maybe
+    return report_seldom

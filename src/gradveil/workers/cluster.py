@@ -12,18 +12,18 @@ from gradveil.errors import GradveilError, SettingsError, import_extra
 from gradveil.machine import threads
 from gradveil.workers.base import DEATHS, Job, OnProgress, OnResult, Result, Shared
 from gradveil.workers.local import AHEAD, ignore
-from gradveil.workers.sharing import keep, kept
+from gradveil.workers.sharing import recall, remember
 
 Value = TypeVar("Value")
 
 ANSWER_SECONDS = 3.0
 SETTINGS_FRAME = b"\x04"
-"""The kind of frame with which every HTTP/2 connection begins, on both sides (RFC 9113, 3.4)."""
+"""The type of the first frame of every HTTP/2 connection, on both sides (RFC 9113, 3.4)."""
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\x00\x00\x00" + SETTINGS_FRAME + b"\x00" * 5
 QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
-    # Ray would print to stdout, amid our own output, that it runs a job again.
+    # Otherwise Ray prints to stdout, between our own output, that it repeats a job.
     "RAY_DEDUP_LOGS_SKIP_REGEX": ".*",
 }
 
@@ -31,7 +31,7 @@ QUIET = {
 class Ray:
     """The processors of a Ray cluster; this machine has to be one of its nodes.
 
-    Ray runs a job again whose worker or node died.
+    Ray repeats a job if its worker or node dies.
     """
 
     def __init__(self, address: str, threads: int = 1) -> None:
@@ -58,12 +58,12 @@ class Ray:
         self, jobs: Sequence[Job[Result]], on_progress: OnProgress | None = None, on_result: OnResult | None = None
     ) -> list[Result]:
         """Run every job; results come in the order of the jobs. Progress is reported for whole jobs only."""
-        progress, keep_result = on_progress or ignore, on_result or ignore
+        report_progress, report_result = on_progress or ignore, on_result or ignore
         results: dict[int, Result] = {}
         running: dict[Any, int] = {}
         todo = deque(enumerate(jobs))
         while todo or running:
-            # Asked anew each time, because nodes come and go.
+            # Asked again each time, because nodes come and go.
             processors = int(self.ray.cluster_resources().get("CPU", 1))
             while todo and len(running) < AHEAD * max(1, processors):
                 position, job = todo.popleft()
@@ -72,12 +72,12 @@ class Ray:
             for reference in done:
                 position = running.pop(reference)
                 results[position] = self.fetch(reference, position, len(jobs))
-                progress(position, 1, 1)
-                keep_result(position, results[position])
+                report_progress(position, 1, 1)
+                report_result(position, results[position])
         return [results[position] for position in range(len(jobs))]
 
     def fetch(self, reference: Any, position: int, total: int) -> Any:
-        """Get a result; what a job raised is raised here without Ray's wrapping."""
+        """Return a result, or raise the error of its job without Ray's wrapping."""
         try:
             return self.ray.get(reference)
         except self.ray.exceptions.RayTaskError as error:
@@ -107,16 +107,15 @@ class InCluster(Generic[Value]):
 
     def get(self) -> Value:
         key = self.reference.hex()
-        found = kept(key)
-        if found is None:
-            found = import_extra("ray", "ray").get(self.reference)
-            keep(key, found)
-        value: Value = found
+        value: Value | None = recall(key)
+        if value is None:
+            value = import_extra("ray", "ray").get(self.reference)
+            remember(key, value)
         return value
 
 
 def check_answer(address: str) -> None:
-    """Refuse an address at which nobody answers, before Ray tries for minutes."""
+    """Refuse an address where no Ray cluster answers; Ray itself would try for minutes."""
     host, colon, port = address.rpartition(":")
     if not (colon and host and "/" not in host and port.isascii() and port.isdigit() and 0 < int(port) < 65536):
         raise SettingsError(
@@ -134,7 +133,7 @@ def check_answer(address: str) -> None:
 
 
 def greet(host: str, port: int) -> bytes:
-    """Open a connection as gRPC does and give the first bytes that come back."""
+    """Open a connection as gRPC does and return the first bytes of the answer."""
     with socket.create_connection((host, port), ANSWER_SECONDS) as connection:
         connection.sendall(PREFACE)
         return connection.recv(9)

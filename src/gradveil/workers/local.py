@@ -23,20 +23,20 @@ import torch
 from gradveil.errors import GradveilError, SettingsError
 from gradveil.machine import threads
 from gradveil.workers.base import DEATHS, Job, OnProgress, OnResult, Result, Shared, throttled
-from gradveil.workers.sharing import Here, InFile, keep
+from gradveil.workers.sharing import Here, InFile, remember
 
 Value = TypeVar("Value")
 Event = tuple[int, int, int, int]
-"""The round of jobs, and what `OnProgress` takes."""
+"""The number of the round of jobs, and the arguments of `OnProgress`."""
 
 AHEAD = 2
-"""Jobs in hand for each process, so that none waits for the next."""
+"""Jobs submitted for each process, so that a process never waits for its next job."""
 
 
 class Workers:
-    """Up to `count` processes, kept for several rounds of jobs; a count of one works in this process.
+    """Up to `count` processes, kept for several rounds of jobs; a count of one runs the jobs in this process.
 
-    A process that dies is replaced and its job is run again.
+    A process that dies is replaced and its job is repeated.
     """
 
     def __init__(self, count: int, threads: int = 1) -> None:
@@ -58,14 +58,14 @@ class Workers:
             self.folder.cleanup()
 
     def share(self, value: Value) -> Shared[Value]:
-        """Put a value where the processes find it."""
+        """Put a value where the processes can read it."""
         if self.count == 1:
             return Here(value)
         if self.folder is None:
             self.folder = tempfile.TemporaryDirectory(prefix="gradveil-")
         path = Path(self.folder.name) / f"{len(list(Path(self.folder.name).iterdir()))}.pickle"
         path.write_bytes(pickle.dumps(value))
-        keep(str(path), value)
+        remember(str(path), value)
         return InFile(path)
 
     def run(
@@ -82,7 +82,7 @@ class Workers:
                 self.pool = Pool(self.context, self.count, self.threads)
             try:
                 with self.pool.listening(self.round, progress):
-                    work.work_off(partial(self.pool.submit, self.round), self.count)
+                    work.run_open_jobs(partial(self.pool.submit, self.round), self.count)
             except BrokenProcessPool as error:
                 self.pool.close()
                 self.pool = None
@@ -90,16 +90,16 @@ class Workers:
         return [work.results[position] for position in range(len(jobs))]
 
     def run_here(self, jobs: Sequence[Job[Result]], on_progress: OnProgress, on_result: OnResult) -> list[Result]:
-        found = []
+        results = []
         with threads(self.threads):
             for position, job in enumerate(jobs):
-                found.append(job.run(throttled(partial(on_progress, position))))
-                on_result(position, found[-1])
-        return found
+                results.append(job.run(throttled(partial(on_progress, position))))
+                on_result(position, results[-1])
+        return results
 
 
 def make_context() -> ForkServerContext:
-    """Fork from a process that has imported torch and done nothing since: one that has run its threads can hang."""
+    """Fork from a process that has only imported torch: a fork of a process that ran torch's threads can hang."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([__name__])
     return context
@@ -111,7 +111,7 @@ def ignore(*_: object) -> None:
 
 @dataclass(eq=False)
 class Round(Generic[Result]):
-    """Some jobs under way; `deaths` counts for each how many processes died while it was in hand."""
+    """Jobs in progress; `deaths` counts for each job how many processes died while it was submitted."""
 
     jobs: Sequence[Job[Result]]
     on_progress: OnProgress
@@ -122,8 +122,8 @@ class Round(Generic[Result]):
     def __post_init__(self) -> None:
         self.deaths = [0] * len(self.jobs)
 
-    def work_off(self, submit: Any, count: int) -> None:
-        """Run what has no result yet; a job that has seen many deaths goes first and alone, to be told apart."""
+    def run_open_jobs(self, submit: Any, count: int) -> None:
+        """Run the jobs without a result; a job with many deaths runs first and alone, to see if it is the cause."""
         todo = deque(sorted(set(range(len(self.jobs))) - set(self.results), key=lambda at: (-self.deaths[at], at)))
         try:
             while todo or self.running:
@@ -139,40 +139,40 @@ class Round(Generic[Result]):
             raise
 
     def harvest(self) -> None:
-        """Take every result that is there before looking at what went wrong."""
+        """Take every finished result, then raise the first error."""
         done = sorted((future for future in self.running if future.done()), key=self.running.__getitem__)
         failed = [future for future in done if future.exception() is not None]
         for future in done:
             if future not in failed:
                 position = self.running.pop(future)
                 self.results[position] = future.result()
-                # The job's own last word may still be on its way.
+                # The job's own last report may still be in the queue.
                 self.on_progress(position, 1, 1)
                 self.on_result(position, self.results[position])
         for future in failed:
             future.result()
 
     def note_death(self, error: BrokenProcessPool) -> None:
-        """Count a death against every job in hand; one that was in hand too often ends the round."""
+        """Count a death for every submitted job; a job with too many ends the round."""
         for position in self.running.values():
             self.deaths[position] += 1
             if self.deaths[position] == DEATHS:
                 raise GradveilError(
-                    f"{DEATHS} worker processes died over job {position + 1} of {len(self.jobs)}, perhaps for want of "
-                    "memory: use fewer workers; --workers 1 shows what it dies of"
+                    f"{DEATHS} worker processes died over job {position + 1} of {len(self.jobs)}, perhaps for lack of "
+                    "memory: use fewer workers; --workers 1 shows the cause"
                 ) from error
         self.running.clear()
 
 
 class Pool:
-    """The processes, with the queue on which they report; both are given up together when one process dies."""
+    """The processes and the queue of their reports; both are replaced together when a process dies."""
 
     def __init__(self, context: Any, count: int, threads: int) -> None:
         self.events: Queue[Event | None] = context.Queue()
         self.executor = ProcessPoolExecutor(count, context, prepare_worker, (threads, self.events))
 
-    def submit(self, this: int, position: int, job: Job[Result]) -> "Future[Result]":
-        return self.executor.submit(run_job, this, position, job)
+    def submit(self, number: int, position: int, job: Job[Result]) -> "Future[Result]":
+        return self.executor.submit(run_job, number, position, job)
 
     def close(self) -> None:
         self.executor.shutdown(cancel_futures=True)
@@ -180,12 +180,12 @@ class Pool:
         self.events.close()
 
     @contextlib.contextmanager
-    def listening(self, this: int, notify: OnProgress) -> Iterator[None]:
-        """Pass on what the processes report while the block runs, without stragglers of an earlier round."""
+    def listening(self, number: int, notify: OnProgress) -> Iterator[None]:
+        """Pass on the reports of the processes while the block runs; late reports of earlier rounds are dropped."""
 
         def listen() -> None:
             while (event := self.events.get()) is not None:
-                if event[0] == this:
+                if event[0] == number:
                     notify(*event[1:])
 
         listener = threading.Thread(target=listen, daemon=True)
@@ -194,7 +194,7 @@ class Pool:
             yield
         finally:
             self.events.put(None)
-            # A process that died in the middle of a report can leave the queue locked for good.
+            # A process that died while it reported can leave the queue locked.
             listener.join(timeout=2)
 
 
@@ -202,24 +202,24 @@ _events: "Queue[Event | None] | None" = None
 
 
 def prepare_worker(threads: int, queue: "Queue[Event | None]") -> None:
-    """Set up a fresh process: a queue can only be handed over at its start."""
+    """Set up a new process; a queue can only be passed at its start."""
     global _events
     torch.set_num_threads(threads)
     _events = queue
-    # Whoever interrupts the command interrupts the process that gives the work, and that one says so.
+    # An interrupt reaches the main process too, and that one reports it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=end_with_parent, daemon=True).start()
 
 
 def end_with_parent() -> None:
-    """End this process when the one that gives it work is gone, be it killed: nobody else would."""
+    """End this process when its parent is gone, even if the parent was killed."""
     parent = multiprocessing.parent_process()
     assert parent is not None
     parent.join()
     os._exit(1)
 
 
-def run_job(this: int, position: int, job: Job[Result]) -> Result:
+def run_job(number: int, position: int, job: Job[Result]) -> Result:
     assert _events is not None, "a worker process is prepared before its first job"
     events = _events
-    return job.run(throttled(lambda done, total: events.put((this, position, done, total))))
+    return job.run(throttled(lambda done, total: events.put((number, position, done, total))))

@@ -1,4 +1,4 @@
-"""Values that many jobs need, handed to each process once."""
+"""Values that many jobs share; each process reads a value once."""
 
 import pickle
 from dataclasses import dataclass
@@ -7,22 +7,23 @@ from typing import Any, Generic, TypeVar
 
 Value = TypeVar("Value")
 
-_kept: dict[str, Any] = {}
+_latest: dict[str, Any] = {}
 
 
-def keep(key: str, value: Any) -> None:
-    """Remember one value in this process, in place of the one before: jobs of two kinds do not alternate."""
-    _kept.clear()
-    _kept[key] = value
+def remember(key: str, value: Any) -> None:
+    """Keep one value in this process and drop the one before: a process works on one kind of job at a time."""
+    _latest.clear()
+    _latest[key] = value
 
 
-def kept(key: str) -> Any | None:
-    return _kept.get(key)
+def recall(key: str) -> Any | None:
+    """Return the value of `key` if it is the one that this process keeps."""
+    return _latest.get(key)
 
 
 @dataclass(frozen=True, eq=False)
 class Here(Generic[Value]):
-    """A value in this very process."""
+    """A value in this process."""
 
     value: Value
 
@@ -32,14 +33,13 @@ class Here(Generic[Value]):
 
 @dataclass(frozen=True)
 class InFile(Generic[Value]):
-    """A value in a file that this program wrote, in a folder that only it can enter."""
+    """A value in a file that this program wrote, in a folder of its own that no other user can read."""
 
     path: Path
 
     def get(self) -> Value:
-        found = kept(str(self.path))
-        if found is None:
-            found = pickle.loads(self.path.read_bytes())
-            keep(str(self.path), found)
-        value: Value = found
+        value: Value | None = recall(str(self.path))
+        if value is None:
+            value = pickle.loads(self.path.read_bytes())
+            remember(str(self.path), value)
         return value

@@ -1,4 +1,4 @@
-"""What a data set holds, in figures."""
+"""Count the images of a data set."""
 
 from dataclasses import dataclass
 
@@ -8,24 +8,24 @@ from gradveil.data.base import DataSet, ImageSet
 
 
 @dataclass(frozen=True)
-class Summary:
-    """Counts per class (one for each class name) and the images that are in both splits."""
+class Counts:
+    """Images of each class, and test images that are also training images."""
 
     train_per_class: tuple[int, ...]
     test_per_class: tuple[int, ...]
     test_images_in_train: int
 
 
-def summarise(dataset: DataSet) -> Summary:
+def count_images(dataset: DataSet) -> Counts:
     """Count the images of each class, and the test images that are exact copies of training images."""
     train, test = (
         tuple(torch.bincount(split.labels, minlength=dataset.classes).tolist())
         for split in (dataset.train, dataset.test)
     )
-    known = set(hashes(dataset.train))
-    return Summary(train, test, sum(found in known for found in hashes(dataset.test)))
+    known = set(hash_images(dataset.train))
+    return Counts(train, test, sum(pixels in known for pixels in hash_images(dataset.test)))
 
 
-def hashes(images: ImageSet) -> list[int]:
-    """Hash the pixels of each image; two different images share one of 64 bits only by a rare accident."""
+def hash_images(images: ImageSet) -> list[int]:
+    """Hash the pixels of each image to 64 bits; two different images almost never share a hash."""
     return [hash(image.tobytes()) for image in images.images.numpy()]

@@ -1,4 +1,4 @@
-"""Jobs give the same results wherever they run."""
+"""Jobs in this process and in local processes."""
 
 import os
 import signal
@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 import torch
-from torch import Tensor
 
 from gradveil.errors import GradveilError, SettingsError
 from gradveil.rng import generator
-from gradveil.workers import Report, Shared, Workers
+from gradveil.workers import Report, Workers
 
 
 @dataclass(frozen=True)
@@ -39,15 +38,6 @@ class Die:
 
 
 @dataclass(frozen=True)
-class Sum:
-    values: Shared[Tensor]
-    place: int
-
-    def run(self, report: Report) -> float:  # noqa: ARG002
-        return float(self.values.get()[self.place].sum())
-
-
-@dataclass(frozen=True)
 class Fail:
     def run(self, report: Report) -> None:  # noqa: ARG002
         raise SettingsError("not like this")
@@ -60,9 +50,9 @@ def test_results_come_in_order_and_alike(count: int) -> None:
     with Workers(count) as workers:
         for _ in range(2):
             events: list[tuple[int, int, int]] = []
-            found = workers.run([Draw(index) for index in range(5)], lambda *event, e=events: e.append(event))
-            assert [value for value, _ in found] == expected
-            assert {threads for _, threads in found} == {1}
+            results = workers.run([Draw(index) for index in range(5)], lambda *event, e=events: e.append(event))
+            assert [value for value, _ in results] == expected
+            assert {threads for _, threads in results} == {1}
             assert {position for position, done, total in events if done == total} == set(range(5))
         with pytest.raises(SettingsError, match="not like this"):
             workers.run([Fail(), Fail()])
@@ -72,8 +62,8 @@ def test_results_come_in_order_and_alike(count: int) -> None:
 def test_a_dead_worker_is_replaced_and_its_job_repeated(tmp_path: Path) -> None:
     seen: list[tuple[int, int]] = []
     with Workers(2) as workers:
-        found = workers.run([Die(tmp_path, 1) for _ in range(4)], on_result=lambda *event: seen.append(event))
-    assert found == [7] * 4
+        results = workers.run([Die(tmp_path, 1) for _ in range(4)], on_result=lambda *event: seen.append(event))
+    assert results == [7] * 4
     assert sorted(seen) == [(position, 7) for position in range(4)]
     assert len(list(tmp_path.iterdir())) == 1
 
@@ -86,17 +76,6 @@ def test_a_job_that_kills_every_worker_is_named(tmp_path: Path) -> None:
         workers.run(jobs, on_result=lambda position, _: seen.append(position))
     assert 1 not in seen
     assert len(set(seen)) == len(seen)
-
-
-@pytest.mark.parametrize("count", [1, 2])
-def test_what_is_shared_reaches_every_job(count: int) -> None:
-    values = torch.rand(3, 1000, generator=generator(0, "shared"))
-    seen: list[int] = []
-    with Workers(count) as workers:
-        shared = workers.share(values)
-        found = workers.run([Sum(shared, place) for place in range(3)], on_result=lambda at, _: seen.append(at))
-    assert found == [float(row.sum()) for row in values]
-    assert sorted(seen) == [0, 1, 2]
 
 
 def test_no_workers_are_refused() -> None:
