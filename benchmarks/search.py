@@ -187,8 +187,8 @@ def compare(bench: Bench) -> dict[str, float]:
     """Run everything for one model and print its lines; returns the gains."""
     size = bench.size
     privacy, accuracy = bench.time_plain()
-    found = {way: bench.run_search(way) for way in WAYS}
-    scored = found["random"][0]
+    results = {way: bench.run_search(way) for way in WAYS}
+    scored = results["random"][0]
     keys = {candidate.key for candidate in scored.candidates if candidate.status != "unfit"}
     qualified = sum(str(simplify(draw_policy(0, number))) in keys for number in range(size.candidates))
     plain = size.candidates * accuracy + qualified * privacy
@@ -196,10 +196,10 @@ def compare(bench: Bench) -> dict[str, float]:
     print(f"  S_acc at least {THRESHOLDS[bench.model]}: {qualified} qualify; the best {size.keep} are kept")
     each = f"{privacy:.2f} s S_pri, {accuracy:.2f} s S_acc"
     print(f"  {'plain loop':<18} {plain:6.0f} s, scaled linearly from {size.plain} policies ({each})")
-    for way, (outcome, work) in found.items():
+    for way, (outcome, work) in results.items():
         print(f"  {way:<18} {work:6.0f} s, {plain / work:5.1f}x; {describe(outcome, scored)}")
     print(f"  stability: {stability(scored, size.keep)} of {size.keep} best the same on two halves of the images")
-    return {way: plain / work for way, (_, work) in found.items()}
+    return {way: plain / work for way, (_, work) in results.items()}
 
 
 def describe(outcome: Outcome, scored: Outcome) -> str:

@@ -19,7 +19,7 @@ from gradveil.scores import Score, ScoreInputs, find_score, function_of
 from gradveil.study import OnProgress, WorkItem, run_missing
 from gradveil.training import FAST
 from gradveil.transforms import CATALOGUE, Policy, parse_policy
-from gradveil.types import Batch, Task
+from gradveil.types import Task
 from gradveil.workers import Report, Shared, Workers
 
 MODELS = ("lenet-relu", "convnet-4")
@@ -148,10 +148,10 @@ class ScoreStudy:
 
     def make_inputs(self, model: str, phase: str) -> StudyInputs:
         """Put the weights of a phase, the scored images and public ones together."""
-        data, places = self.data, list(SCORED)
+        data = self.data
         spec = ModelSpec(model, data.shape, data.classes, data.mean, data.std)
         built = spec.build(generator(self.seed, "model"))
         built.load_state_dict(self.attacks.weights(Cell("scores", GREY, model, phase, "none", "fast", ()), spec))
         task = Task(built.eval(), parse_loss(LOSS), data.shape, data.classes, data.mean, data.std)
-        images = Batch(data.test.images[places], data.test.labels[places])
-        return StudyInputs(ScoreInputs(task, images, choose_public(data, PUBLIC, self.seed), self.seed))
+        images = data.test.take(torch.tensor(SCORED)).batch()
+        return StudyInputs(ScoreInputs(task, images, choose_public(data, PUBLIC, self.seed).batch(), self.seed))
