@@ -10,32 +10,31 @@ from torch import Tensor
 from gradveil import rng
 from gradveil.models import ModelSpec
 from gradveil.scores import AccuracyScore, PrivacyScore
-from gradveil.search import Outcome, SearchSettings, Study
+from gradveil.search import Outcome, SearchSettings
 from gradveil.search.candidates import Candidate, draw_candidates
-from gradveil.search.evaluate import find_score
 from gradveil.search.racing import Race
+from gradveil.search.score_journal import ScoreSource
 from gradveil.transforms import parse_policy
 
 CANDIDATES, IMAGES, MODEL = 1500, 100, "resnet20-4"
 
 
-class Counting(Study):
-    """A study of made-up scores that counts gradients and S_acc."""
+class CountingScores(ScoreSource):
+    """Made-up scores that count gradients and S_acc."""
 
-    def __init__(self, settings: SearchSettings, table: Tensor, fit: Tensor) -> None:
-        self.settings, self.table, self.fit = settings, table, fit
-        self.kind = find_score(settings.score)
-        self.block, self.images, self.fitness = self.kind.block(self.kind.rough), settings.images, {}
+    def __init__(self, settings: SearchSettings, table: Tensor, accuracy_table: Tensor) -> None:
+        super().__init__(settings, settings.images)
+        self.table, self.accuracy_table = table, accuracy_table
         self.gradients = 0
 
-    def privacy(self, policies: Sequence[str], places: Sequence[int], rule: str, what: str = "") -> Tensor:  # noqa: ARG002
+    def privacy_scores(self, policies: Sequence[str], places: Sequence[int], rule: str, what: str = "") -> Tensor:  # noqa: ARG002
         self.gradients += len(policies) * len(places) * self.kind.gradients(rule)
         rows = torch.tensor([int(policy) for policy in policies], dtype=torch.int64)
         return self.table[rows][:, torch.tensor(list(places), dtype=torch.int64)]
 
-    def accuracy(self, policies: Sequence[str], what: str = "") -> list[float]:  # noqa: ARG002
-        self.fitness |= {policy: float(self.fit[int(policy)]) for policy in policies}
-        return [self.fitness[policy] for policy in policies]
+    def accuracy_scores(self, policies: Sequence[str], what: str = "") -> list[float]:  # noqa: ARG002
+        self.known_accuracy |= {policy: float(self.accuracy_table[int(policy)]) for policy in policies}
+        return [self.known_accuracy[policy] for policy in policies]
 
     def note(self, event: str, **facts: Any) -> None:
         """Write nothing down."""
@@ -43,20 +42,21 @@ class Counting(Study):
 
 def print_projection(scored: Outcome) -> None:
     """Print the processor time of a search of the papers' size, among candidates like those that were scored."""
-    gradient, fitness = time_model()
+    gradient, accuracy_seconds = time_model()
     functions = len(draw_candidates(0, CANDIDATES))
-    table, fit = enlarge(scored, functions)
+    table, qualified = enlarge(scored, functions)
     settings = SearchSettings(
         candidates=CANDIDATES, images=IMAGES, accuracy_threshold="0.5", training=None, weights="-"
     )
-    study = Counting(settings, table, fit)
-    Race(study, [Candidate(str(row), str(row), (str(row),)) for row in range(functions)], 0.5).run()
-    raced = study.gradients * gradient + len(study.fitness) * fitness
-    everyone = functions * fitness + float(fit.sum()) * IMAGES * 20 * gradient
+    scores = CountingScores(settings, table, qualified)
+    Race(scores, [Candidate(str(row), str(row), (str(row),)) for row in range(functions)], 0.5).run()
+    raced = scores.gradients * gradient + len(scores.known_accuracy) * accuracy_seconds
+    everyone = functions * accuracy_seconds + float(qualified.sum()) * IMAGES * 20 * gradient
     print(f"\nprojected for {CANDIDATES} candidates ({functions} functions), {IMAGES} images, {MODEL}, from")
-    print(f"  {1000 * gradient:.0f} ms a gradient and {fitness:.1f} s an S_acc of 100 images (3×32×32, one thread)")
+    each = f"{1000 * gradient:.0f} ms a gradient and {accuracy_seconds:.1f} s an S_acc of 100 images"
+    print(f"  {each} (3×32×32, one thread)")
     print(f"  random {everyone / 3600:.1f} h, racing {raced / 3600:.2f} h of processor time; half as long on 2 cores")
-    print(f"  (racing: {study.gradients:,} gradients, {len(study.fitness)} S_acc)")
+    print(f"  (racing: {scores.gradients:,} gradients, {len(scores.known_accuracy)} S_acc)")
 
 
 def time_model(images: int = 2) -> tuple[float, float]:
@@ -78,12 +78,14 @@ def time_model(images: int = 2) -> tuple[float, float]:
 
 def enlarge(scored: Outcome, functions: int) -> tuple[Tensor, Tensor]:
     """Make up candidates and images like those that were scored: means and errors drawn from the real ones."""
-    rows = torch.tensor([trial.privacy for trial in scored.trials if trial.exact], dtype=torch.float64)
+    rows = torch.tensor(
+        [candidate.privacy_scores for candidate in scored.candidates if candidate.exact], dtype=torch.float64
+    )
     source = rng.generator(0, "projection", "scores")
     means = rows.mean(1)[torch.randint(len(rows), (functions,), generator=source)]
     # A little noise, so that no two candidates are the same.
     means = means + rows.mean(1).std() / 10 * torch.randn(functions, generator=source, dtype=torch.float64)
     errors = (rows - rows.mean(1, keepdim=True) - rows.mean(0) + rows.mean()).flatten()
     drawn = errors[torch.randint(len(errors), (functions, IMAGES), generator=source)]
-    share = len(rows) / len(scored.trials)
+    share = len(rows) / len(scored.candidates)
     return means.unsqueeze(1) + drawn, (torch.rand(functions, generator=source) < share).double()

@@ -13,8 +13,8 @@ from torch import Tensor, nn
 from benchmarks.scores_plain import plain_privacy_at
 from gradveil import data, models, rng
 from gradveil.data import DataSet
-from gradveil.defences.transform import CropFlip
-from gradveil.scores import PrivacyScore, find_quadrature, choose_privacy_images
+from gradveil.defences import CropFlip
+from gradveil.scores import PrivacyScore, choose_privacy_images, find_quadrature
 from gradveil.training import FAST, train
 from gradveil.transforms import Policy, parse_policy
 
@@ -54,9 +54,9 @@ def compare_rules(model: nn.Module, sample: DataSet) -> None:
     truth = means(model, sample, TRUTH)
     print(f"  {POLICIES} policies, {IMAGES} images; standard deviation over images {truth.std(1).mean():.2f}")
     for rule in RULES:
-        found, true = means(model, sample, rule).mean(1), truth.mean(1)
-        rank, error = stats.spearmanr(found, true)[0], (found - true).square().mean().sqrt()
-        best = set(best_of(found)) & set(best_of(true))
+        own, true = means(model, sample, rule).mean(1), truth.mean(1)
+        rank, error = stats.spearmanr(own, true)[0], (own - true).square().mean().sqrt()
+        best = set(best_of(own)) & set(best_of(true))
         print(
             f"  {rule:<13} {find_quadrature(rule).gradients:>2} gradients: error {error:.4f}, "
             f"Spearman {rank:.3f}, {len(best)} of the {BEST} best"

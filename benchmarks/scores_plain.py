@@ -49,11 +49,11 @@ def plain_curve(
     """Follow the similarity from the noise to the transformed image, both 1×C×H×W in [0, 1]."""
     model.eval()
     wanted = parameter_gradient(model, target, label)
-    found = []
+    curve = []
     for point in points:
         guess = (1 - point) * noise + point * target
-        found.append(similarity(parameter_gradient(model, guess, label), wanted, form))
-    return found
+        curve.append(similarity(parameter_gradient(model, guess, label), wanted, form))
+    return curve
 
 
 def plain_privacy(model: nn.Module, noise: Tensor, target: Tensor, label: Tensor, form: str = "layerwise") -> float:
@@ -113,7 +113,7 @@ def time_model(name: str, sample: DataSet) -> dict[str, list[float]]:
     chosen = choose_privacy_images(len(images), IMAGES)
     scores = {rule: PrivacyScore(model, images[chosen], labels[chosen], quadrature=rule) for rule in RULES}
     accuracy = AccuracyScore(model, images, labels, form="reference", batches=BATCHES)
-    found: dict[str, list[float]] = {}
+    times: dict[str, list[float]] = {}
     for text in ("none", *POLICIES):  # the first warms up
         policy = parse_policy(text)
         ways: dict[str, Callable[[], object]] = {
@@ -121,12 +121,12 @@ def time_model(name: str, sample: DataSet) -> dict[str, list[float]]:
             **{rule: partial(score.score, policy) for rule, score in scores.items()},
         }
         for way, work in ways.items():
-            found.setdefault(way, []).append(seconds(work) / IMAGES)
-        found.setdefault("S_acc plain", []).append(
+            times.setdefault(way, []).append(seconds(work) / IMAGES)
+        times.setdefault("S_acc plain", []).append(
             seconds(partial(plain_accuracy_at, model, accuracy, policy)) / BATCHES
         )
-        found.setdefault("S_acc", []).append(seconds(partial(accuracy.score, policy)) / BATCHES)
-    return {way: times[1:] for way, times in found.items()}
+        times.setdefault("S_acc", []).append(seconds(partial(accuracy.score, policy)) / BATCHES)
+    return {way: values[1:] for way, values in times.items()}
 
 
 def main() -> None:
@@ -136,10 +136,10 @@ def main() -> None:
     print(f"ms of one thread, medians over {len(POLICIES)} policies: S_pri per image, S_acc per batch of 100,")
     print("of which the images with different labels count; ratio: plain over ours, least to greatest over policies")
     for name in MODELS:
-        found = time_model(name, sample)
+        times = time_model(name, sample)
         for plain, way in (*(("plain", rule) for rule in RULES), ("S_acc plain", "S_acc")):
-            ratios = [slow / fast for slow, fast in zip(found[plain], found[way], strict=True)]
-            before, after = (1000 * statistics.median(found[key]) for key in (plain, way))
+            ratios = [slow / fast for slow, fast in zip(times[plain], times[way], strict=True)]
+            before, after = (1000 * statistics.median(times[key]) for key in (plain, way))
             print(
                 f"{name:<11} {way:<13} plain {before:>7.1f}  ours {after:>7.1f}  {statistics.median(ratios):>5.1f}x "
                 f"({min(ratios):.1f} to {max(ratios):.1f})"

@@ -23,12 +23,10 @@ from gradveil import data
 from gradveil.data import DataSet
 from gradveil.journal import Journal
 from gradveil.scores import AccuracyScore, PrivacyScore, simplify
-from gradveil.search import Outcome, SearchSettings, Study, search
+from gradveil.search import Outcome, SearchSettings, read_records, run_search
 from gradveil.search.candidates import draw_policy
-from gradveil.search.evaluate import Material
-from gradveil.search.records import read_records
-from gradveil.search.run import make_material, prepare, train_model
-from gradveil.search.study import open_records
+from gradveil.search.jobs import JobInputs, make_inputs
+from gradveil.search.scoring_model import prepare_model, train_model
 from gradveil.transforms import parse_policy
 from gradveil.workers import Report, Shared, Workers
 
@@ -55,28 +53,29 @@ QUICK = Size(("lenet-relu",), 40, 16, 4, 2)
 
 @dataclass(frozen=True)
 class PlainJob:
-    """Score one policy as the published code does; gives processor seconds for S_pri and for S_acc."""
+    """Score one policy as the published code does; returns processor seconds for S_pri and for S_acc."""
 
-    material: Shared[Material]
+    inputs: Shared[JobInputs]
     policy: str
 
     def run(self, report: Report) -> tuple[float, float]:
-        material, policy = self.material.get(), parse_policy(self.policy)
-        privacy = PrivacyScore(material.model, material.images, material.labels, seed=material.seed)
+        own, policy = self.inputs.get(), parse_policy(self.policy)
+        model, images, seed = own.inputs.task.model, own.inputs.images, own.inputs.seed
+        privacy = PrivacyScore(model, images.images, images.labels, seed=seed)
         accuracy = AccuracyScore(
-            material.fresh,
-            material.accuracy_images,
-            material.accuracy_labels,
+            own.fresh,
+            own.accuracy_images.images,
+            own.accuracy_images.labels,
             form="reference",
-            batches=material.accuracy_batches,
-            seed=material.seed,
+            batches=own.accuracy_batches,
+            seed=seed,
         )
         started = time.process_time()
-        for place in range(len(material.images)):
-            plain_privacy_at(material.model, privacy, policy, place)
-            report(place, len(material.images))
+        for place in range(len(images)):
+            plain_privacy_at(model, privacy, policy, place)
+            report(place, len(images))
         middle = time.process_time()
-        plain_accuracy_at(material.fresh, accuracy, policy)
+        plain_accuracy_at(own.fresh, accuracy, policy)
         return middle - started, time.process_time() - middle
 
 
@@ -107,44 +106,50 @@ class Bench:
         self.folder = folder / f"{model}-{size.candidates}x{size.images}"
         self.folder.mkdir(parents=True, exist_ok=True)
         self.journal = Journal(self.folder / "bench.jsonl")
-        trained = train_model(make_settings(model, size, "random"), sample, self.folder / "model", tell(f"{model}: "))
-        self.prepared = prepare(trained, 0)
+        settings = make_settings(model, size, "random")
+        self.checkpoint = train_model(settings, sample, self.folder / "model", tell(f"{model}: "))
 
     def kept(self, what: str) -> list[dict[str, Any]]:
         return [line for line in self.journal.read() if line["what"] == what]
 
     def run_search(self, way: str) -> tuple[Outcome, float]:
-        """Search, or take what was found; gives the processor seconds of it all."""
+        """Search, or go on with a search; returns the processor seconds of it all, too."""
         settings = make_settings(self.model, self.size, way)
         place = self.folder / way.replace(", ", "-")
-        place.mkdir(exist_ok=True)
-        journal, records = open_records(place, settings, resume=(place / "journal.jsonl").exists())
-        material = make_material(settings, self.sample, self.prepared)
-        before, started = records.seconds, time.process_time()
-        with Workers(self.size.workers) as crew:
-            outcome = search(Study(settings, journal, records, crew, material, tell(f"{self.model}, {way}: ")))
+        resume = (place / "journal.jsonl").exists()
+        before, started = read_records(place).seconds if resume else 0.0, time.process_time()
+        result = run_search(
+            settings,
+            self.sample,
+            place,
+            workers=self.size.workers,
+            resume=resume,
+            checkpoint=self.checkpoint,
+            progress=tell(f"{self.model}, {way}: "),
+        )
         driver = time.process_time() - started
+        seconds = read_records(place).seconds
         if self.size.workers == 1:
             # The jobs ran in this process, and are counted by themselves.
-            driver -= records.seconds - before
+            driver -= seconds - before
         if not self.kept(way):
             self.journal.append({"what": way, "driver": driver})
-        return outcome, read_records(place).seconds + self.kept(way)[0]["driver"]
+        return result.outcome, seconds + self.kept(way)[0]["driver"]
 
     def time_plain(self) -> tuple[float, float]:
-        """Time the plain loop on the first candidates; gives seconds a policy for S_pri and for S_acc."""
+        """Time the plain loop on the first candidates; returns seconds a policy for S_pri and for S_acc."""
         policies = [str(draw_policy(0, number)) for number in range(self.size.plain)]
         done = {line["policy"] for line in self.kept("plain")}
         todo = [policy for policy in policies if policy not in done]
         # S_acc as the papers' code takes it: ten batches, or as many as there are.
         settings = replace(make_settings(self.model, self.size, "random"), accuracy_batches=10)
-        material = make_material(settings, self.sample, self.prepared)
+        inputs = make_inputs(settings, self.sample, prepare_model(self.checkpoint, 0))
         with Workers(self.size.workers) as crew:
-            shared = crew.share(material)
+            shared = crew.share(inputs)
 
-            def keep(position: int, found: tuple[float, float]) -> None:
-                line = {"what": "plain", "policy": todo[position], "privacy": found[0], "accuracy": found[1]}
-                self.journal.append(line | {"batches": material.accuracy_batches})
+            def keep(position: int, seconds: tuple[float, float]) -> None:
+                line = {"what": "plain", "policy": todo[position], "privacy": seconds[0], "accuracy": seconds[1]}
+                self.journal.append(line | {"batches": inputs.accuracy_batches})
                 tell(f"{self.model}, ")("plain loop", position + 1, len(todo))
 
             crew.run([PlainJob(shared, policy) for policy in todo], on_result=keep)
@@ -170,40 +175,40 @@ def mean(values: Sequence[float]) -> float:
 
 def stability(outcome: Outcome, keep: int) -> int:
     """Count how many of the best on one half of the images are among the best on the other."""
-    sound = [trial for trial in outcome.trials if trial.exact]
+    exact = [candidate for candidate in outcome.candidates if candidate.exact]
     halves = [
-        {trial.key for trial in sorted(sound, key=lambda trial: mean(trial.privacy[first::2]))[:keep]}
+        {one.key for one in sorted(exact, key=lambda one: mean(one.privacy_scores[first::2]))[:keep]}
         for first in (0, 1)
     ]
     return len(halves[0] & halves[1])
 
 
 def compare(bench: Bench) -> dict[str, float]:
-    """Run everything for one model and print its lines; gives the gains."""
+    """Run everything for one model and print its lines; returns the gains."""
     size = bench.size
     privacy, accuracy = bench.time_plain()
-    found = {way: bench.run_search(way) for way in WAYS}
-    scored = found["random"][0]
-    fit = {trial.key for trial in scored.trials if trial.status != "unfit"}
-    qualified = sum(str(simplify(draw_policy(0, number))) in fit for number in range(size.candidates))
+    results = {way: bench.run_search(way) for way in WAYS}
+    scored = results["random"][0]
+    keys = {candidate.key for candidate in scored.candidates if candidate.status != "unfit"}
+    qualified = sum(str(simplify(draw_policy(0, number))) in keys for number in range(size.candidates))
     plain = size.candidates * accuracy + qualified * privacy
-    print(f"\n{bench.model}: {size.candidates} candidates ({len(scored.trials)} functions), {size.images} images")
+    print(f"\n{bench.model}: {size.candidates} candidates ({len(scored.candidates)} functions), {size.images} images")
     print(f"  S_acc at least {THRESHOLDS[bench.model]}: {qualified} qualify; the best {size.keep} are kept")
     each = f"{privacy:.2f} s S_pri, {accuracy:.2f} s S_acc"
     print(f"  {'plain loop':<18} {plain:6.0f} s, scaled linearly from {size.plain} policies ({each})")
-    for way, (outcome, work) in found.items():
+    for way, (outcome, work) in results.items():
         print(f"  {way:<18} {work:6.0f} s, {plain / work:5.1f}x; {describe(outcome, scored)}")
     print(f"  stability: {stability(scored, size.keep)} of {size.keep} best the same on two halves of the images")
-    return {way: plain / work for way, (_, work) in found.items()}
+    return {way: plain / work for way, (_, work) in results.items()}
 
 
 def describe(outcome: Outcome, scored: Outcome) -> str:
     """Say what was kept, judged by the scores of `random`, and what was computed for it."""
-    means = {trial.key: trial.mean for trial in scored.trials if trial.exact}
-    best, kept = ([trial.key for trial in one.kept] for one in (scored, outcome))
+    means = {candidate.key: candidate.mean for candidate in scored.candidates if candidate.exact}
+    best, kept = ([candidate.key for candidate in one.kept] for one in (scored, outcome))
     off = mean([means[key] for key in kept]) / mean([means[key] for key in best]) - 1
-    exact = sum(trial.exact for trial in outcome.trials)
-    computed = f"{exact} in full, {len(outcome.accuracies)} S_acc"
+    exact = sum(candidate.exact for candidate in outcome.candidates)
+    computed = f"{exact} in full, {len(outcome.accuracy_scores)} S_acc"
     return f"{len(set(best) & set(kept))} of {len(best)} best, their S_pri {off:+.2%}; {computed}"
 
 

@@ -24,9 +24,8 @@ from gradveil import data
 from gradveil.errors import SettingsError
 from gradveil.models import ModelSpec
 from gradveil.rng import generator
-from gradveil.search import Outcome, SearchSettings, Study, search
-from gradveil.search.run import Prepared, make_material
-from gradveil.search.study import open_records
+from gradveil.search import Outcome, SearchSettings, run_search
+from gradveil.training import Checkpoint
 from gradveil.workers import Crew, Ray, Workers
 
 FULL = SearchSettings(
@@ -35,8 +34,6 @@ FULL = SearchSettings(
     candidates=80,
     images=40,
     accuracy_threshold="none",
-    training=None,
-    weights="as drawn",
 )
 QUICK = replace(FULL, model="lenet-relu", candidates=20, images=16)
 WAIT_SECONDS = 120
@@ -91,16 +88,14 @@ def join(address: str) -> Ray:
 
 
 def run(settings: SearchSettings, crew: Crew) -> tuple[Outcome, float]:
-    """Search with a crew, from nothing; gives the time by the clock."""
+    """Search with a crew, from nothing; returns the time by the clock, too."""
     sample = data.load("fashion-mnist-sample")
     spec = ModelSpec(settings.model, sample.shape, sample.classes, sample.mean, sample.std)
-    model, fresh = (spec.build(generator(seed, "model")) for seed in (1, 0))
-    material = make_material(settings, sample, Prepared(spec, model, fresh, "as drawn", {}))
+    checkpoint = Checkpoint(spec.build(generator(1, "model")).state_dict(), spec, {})
     with tempfile.TemporaryDirectory() as folder:
-        journal, records = open_records(Path(folder), settings, resume=False)
         started = time.monotonic()
-        outcome = search(Study(settings, journal, records, crew, material, lambda *_: None))
-        return outcome, time.monotonic() - started
+        result = run_search(settings, sample, Path(folder) / "search", workers=crew, checkpoint=checkpoint)
+        return result.outcome, time.monotonic() - started
 
 
 def main(words: Sequence[str] = ()) -> None:
@@ -115,8 +110,8 @@ def main(words: Sequence[str] = ()) -> None:
     with Workers(1) as alone:
         expected, slow = run(settings, alone)
     with two_nodes() as crew:
-        found, fast = run(settings, crew)
-    same = "the same outcome to the bit" if found == expected else "ANOTHER OUTCOME"
+        outcome, fast = run(settings, crew)
+    same = "the same outcome to the bit" if outcome == expected else "ANOTHER OUTCOME"
     print(f"{settings.model}, {settings.candidates} candidates, {settings.images} images, every score in full")
     print(f"one worker {slow:.0f} s, two Ray nodes of one processor {fast:.0f} s; {same}")
     print(f"search on Ray: {slow / fast:.2f}x over one worker (n=1)")

@@ -78,10 +78,10 @@ except OutputError as error:
 
 
 def test_a_full_disk_ends_in_one_line_and_leaves_whole_lines(journal: Journal) -> None:
-    found = subprocess.run(
+    ended = subprocess.run(
         [sys.executable, "-c", FILL, str(journal.path)], capture_output=True, text=True, check=True, timeout=60
     )
-    written, message = found.stdout.split(" ", 1)
+    written, message = ended.stdout.split(" ", 1)
     assert "make room" in message
     assert message.count("\n") == 1
     assert journal.path.read_bytes().endswith(b"\n")

@@ -26,13 +26,13 @@ class Journal:
         if not self.path.exists():
             return []
         lines = self.path.read_bytes().split(b"\n")
-        found = []
+        entries = []
         for number, line in enumerate(lines[:-1], 1):
             try:
-                found.append(json.loads(line))
+                entries.append(json.loads(line))
             except ValueError as error:
                 raise OutputError(f"{self.path}, line {number}, is damaged: {error}; move the file away") from error
-        return found
+        return entries
 
     def append(self, entry: Mapping[str, Any]) -> None:
         """Write one line for good, or none of it; what is left of a torn one goes first."""
@@ -58,9 +58,9 @@ def whole_lines(stream: FileIO) -> int:
     while end > 0:
         start = max(0, end - step)
         stream.seek(start)
-        found = stream.read(end - start).rfind(b"\n")
-        if found >= 0:
-            return start + found + 1
+        newline = stream.read(end - start).rfind(b"\n")
+        if newline >= 0:
+            return start + newline + 1
         end, step = start, BLOCK
     return 0
 

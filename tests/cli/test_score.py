@@ -13,7 +13,7 @@ from gradveil.cli import main
 from gradveil.models import ModelSpec
 from gradveil.rng import generator
 from gradveil.scores import AccuracyScore, PrivacyScore, choose_accuracy_images, choose_privacy_images
-from gradveil.training import save_checkpoint
+from gradveil.training import FAST, save_checkpoint
 from gradveil.transforms import parse_policy
 
 TINY = ("--images", "4", "--quadrature", "gauss-2", "--batches", "1")
@@ -48,12 +48,12 @@ def test_json_holds_what_the_library_gives(monkeypatch: pytest.MonkeyPatch, caps
         model, test.images[places], test.labels[places], form="global", quadrature="gauss-2", start="normal", seed=5
     )
     accuracy = AccuracyScore(model, *at(test, choose_accuracy_images(len(test), batches=1)), batches=1, seed=5)
-    none, found = record["policies"]
-    assert (none["policy"], found["policy"]) == ("none", "3-1-7")
-    assert found["privacy_of_images"] == privacy.score(policy).tolist()
-    assert found["privacy"]["mean"] == pytest.approx(privacy.score(policy).mean().item())
-    assert found["accuracy"] == accuracy.score(policy)
-    assert found["privacy_against_none"]["mean"] == pytest.approx(found["privacy"]["mean"] - none["privacy"]["mean"])
+    none, scored = record["policies"]
+    assert (none["policy"], scored["policy"]) == ("none", "3-1-7")
+    assert scored["privacy_of_images"] == privacy.score(policy).tolist()
+    assert scored["privacy"]["mean"] == pytest.approx(privacy.score(policy).mean().item())
+    assert scored["accuracy"] == accuracy.score(policy)
+    assert scored["privacy_against_none"]["mean"] == pytest.approx(scored["privacy"]["mean"] - none["privacy"]["mean"])
     assert record["settings"]["images"] == places
     assert record["settings"]["checkpoint"] is None
 
@@ -84,6 +84,24 @@ def test_a_checkpoint_brings_its_model(
     shown = capsys.readouterr().out
     assert "lenet, half" in shown
     assert "untrained" not in shown
+    assert "cross-entropy)" in shown
+
+
+def test_the_loss_of_the_checkpoint_counts_and_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sample = data.load("fashion-mnist-sample")
+    spec = ModelSpec("lenet", sample.shape, sample.classes, sample.mean, sample.std)
+    weights = spec.build(generator(1, "model")).state_dict()
+    scores = {}
+    for name, made in {"plain": {}, "smoothed": {"settings": FAST.to_record()}}.items():
+        path = tmp_path / f"{name}.safetensors"
+        save_checkpoint(path, weights, spec, made)
+        assert run(monkeypatch, "none", *TINY, "--checkpoint", str(path), "--json") == 0
+        record = json.loads(capsys.readouterr().out)
+        scores[record["settings"]["loss"]] = record["policies"][0]["privacy_of_images"]
+    plain, smoothed = scores["cross-entropy"], scores["cross-entropy:smoothing=0.1"]
+    assert plain != smoothed
 
 
 @pytest.mark.parametrize(

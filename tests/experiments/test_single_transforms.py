@@ -1,22 +1,17 @@
 """The single transformations: what is scored, the ranking, and going on after a stop."""
 
-import contextlib
-import json
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
-from PIL import Image
 
 from gradveil import data
-from gradveil.cli import main
 from gradveil.data import DataSet
 from gradveil.errors import SettingsError
 from gradveil.experiments.single_transforms import (
     PUBLISHED,
-    Setting,
+    SingleSettings,
     SingleTransforms,
     among_best,
     entries_of,
@@ -28,9 +23,10 @@ from gradveil.experiments.single_transforms import (
 from gradveil.metrics import mean_interval
 from gradveil.models import ModelSpec
 from gradveil.rng import generator
-from gradveil.training import save_checkpoint
+from gradveil.study import silent
+from gradveil.training import FAST, save_checkpoint
 
-QUICK = Setting(images=3, quadrature="gauss-1")
+QUICK = SingleSettings(images=3, quadrature="gauss-1")
 
 
 @pytest.fixture(scope="module")
@@ -46,10 +42,6 @@ def weights(sample: DataSet, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def silent(what: str, done: int, total: int) -> None:
-    """Report to nobody."""
-
-
 def test_every_entry_has_one_function() -> None:
     policies = single_policies()
     assert len(policies) == 28
@@ -58,7 +50,7 @@ def test_every_entry_has_one_function() -> None:
 
 
 def test_what_is_scored_already_is_not_scored_again(sample: DataSet, weights: Path, tmp_path: Path) -> None:
-    whole = SingleTransforms(tmp_path / "whole", sample, setting=QUICK)
+    whole = SingleTransforms(tmp_path / "whole", sample, settings=QUICK)
     (tmp_path / "whole").mkdir()
     scores = whole.run(weights, silent)
     assert set(scores) == set(single_policies())
@@ -67,10 +59,10 @@ def test_what_is_scored_already_is_not_scored_again(sample: DataSet, weights: Pa
     lines = (tmp_path / "whole" / "journal.jsonl").read_text().splitlines(keepends=True)
     (cut / "journal.jsonl").write_text("".join(lines[:20]) + lines[20][:30])
     again: list[int] = []
-    found = SingleTransforms(cut, sample, setting=QUICK).run(weights, lambda *report: again.append(report[2]))
-    assert found == scores
+    repeated = SingleTransforms(cut, sample, settings=QUICK).run(weights, lambda *report: again.append(report[2]))
+    assert repeated == scores
     assert again[-1] == 8
-    other = SingleTransforms(cut, sample, setting=replace(QUICK, seed=1))
+    other = SingleTransforms(cut, sample, settings=replace(QUICK, seed=1))
     assert other.read(other.describe(weights)) == {}
 
 
@@ -127,18 +119,14 @@ def test_chance_is_shared_among_the_best() -> None:
     assert shares.sum() == pytest.approx(5)
 
 
-def test_the_command_writes_table_picture_and_record(
-    weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    words = ["--checkpoint", str(weights), "--images", "2", "--quadrature", "gauss-1", "--out", str(tmp_path / "s")]
-    monkeypatch.setattr(sys, "argv", ["gradveil", "reproduce", "single-transforms", *words])
-    with contextlib.suppress(SystemExit):
-        main()
-    assert "Best five: " in capsys.readouterr().out
-    record = json.loads((tmp_path / "s" / "single_transforms.json").read_text())
-    assert record["settings"]["model"] == "lenet-relu"
-    assert len(record["lines"]) == 27
-    assert all(len(values) == 2 for values in record["scores"].values())
-    assert "Published: 3, 15, 18, 26, 1" in (tmp_path / "s" / "single_transforms.md").read_text()
-    with Image.open(tmp_path / "s" / "single_transforms.png") as picture:
-        assert picture.width > picture.height > 200
+def test_lines_of_an_earlier_version_are_of_plain_cross_entropy(sample: DataSet, weights: Path, tmp_path: Path) -> None:
+    plain = SingleTransforms(tmp_path, sample, settings=QUICK)
+    old = {name: value for name, value in plain.describe(weights).items() if name != "loss"}
+    plain.journal.append({"study": old, "function": "none", "scores": [0.5]})
+    assert plain.read(plain.describe(weights)) == {"none": [0.5]}
+    loaded = plain.load(weights)
+    smoothed = tmp_path / "smoothed.safetensors"
+    save_checkpoint(smoothed, dict(loaded.weights), loaded.spec, {"settings": FAST.to_record()})
+    assert smoothed.read_bytes() == weights.read_bytes()
+    assert plain.describe(smoothed)["loss"] == "cross-entropy:smoothing=0.1"
+    assert plain.read(plain.describe(smoothed)) == {}

@@ -4,9 +4,7 @@ import re
 from xml.etree import ElementTree
 
 from gradveil.reports.search_page import make_chart, render_search_page
-from gradveil.search.records import Records
-from gradveil.search.settings import SearchSettings
-from gradveil.search.status import Standing, make_status
+from gradveil.search import Records, SearchSettings, Standing, make_status
 
 SETTINGS = SearchSettings(images=2, keep=2, candidates=5, training=None, weights="given")
 
@@ -32,7 +30,7 @@ def test_a_search_under_way_and_at_its_end() -> None:
     records.take({"event": "round", "number": 1, "of": 2, "images": 2, "rule": "lobatto-3", "alive": 3, "leaders": []})
     status = make_status(records)
     assert [one.policy for one in status.leaders] == ["3-1-7", "18"]
-    assert (status.jobs, status.seconds, status.tried) == (2, 1.5, 3)
+    assert (status.jobs, status.seconds, status.with_accuracy) == (2, 1.5, 3)
     page = render_search_page(status)
     assert "translateX:9 &gt; contrast:6 &gt; translateY:2" in page
     assert "round 1 of 2 done" in page
@@ -43,8 +41,14 @@ def test_a_search_under_way_and_at_its_end() -> None:
     line = drawn.find("polyline")
     assert line is not None
     assert len(line.attrib["points"].split()) == 2  # `none` is beaten in both scores
+    plan = {"attack": "standard", "images": 4}
+    measured = {"finding": "leaks", "test_accuracy": 0.5}
+    records.take({"validation": plan, "policy": "18", "advantage": [1.5, 1.0, 2.0, 0.3, 4], **measured})
+    records.take({"validation": plan, "policy": "none", "advantage": None, **measured})
     records.take({"event": "done", "drawn": 5})
-    assert "http-equiv" not in render_search_page(make_status(records))
+    done = render_search_page(make_status(records))
+    assert "+1.5 ± 0.5" in done
+    assert "http-equiv" not in done
 
 
 def test_policies_that_cost_everything_do_not_squeeze_the_chart() -> None:

@@ -1,7 +1,7 @@
 """`gradveil score`: what a policy hides and what it costs, without attacking or training."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,8 +15,9 @@ from gradveil.cli.options import AsJson, Device, Quiet, Seed, make_console, prin
 from gradveil.cli.progress import progress_bar
 from gradveil.data import DataSet, Progress
 from gradveil.errors import OutputError, SettingsError
+from gradveil.losses import CrossEntropy, Loss
 from gradveil.machine import find_device
-from gradveil.metrics import Interval, mean_interval
+from gradveil.metrics import mean_interval
 from gradveil.models import ModelSpec
 from gradveil.reports.score_figures import draw_similarity
 from gradveil.results import record, write_file
@@ -50,31 +51,31 @@ Threads = Annotated[int, typer.Option("--threads", help="Threads of torch.")]
 
 
 @dataclass(frozen=True, eq=False)
-class Line:
-    """What was found for one policy: S_pri of each image, S_acc of each batch, GradSim at `POINTS` if it is drawn."""
+class PolicyScores:
+    """The scores of one policy: S_pri of each image, S_acc of each batch, GradSim at `POINTS` if it is drawn."""
 
     policy: PolicySet
     privacy: Tensor
     accuracy: list[float]
     curves: Tensor | None
 
-    def to_record(self, none: "Line") -> dict[str, Any]:
+    def to_record(self, none: "PolicyScores") -> dict[str, Any]:
         return {
             "policy": str(self.policy),
             "readable": self.policy.readable,
-            "privacy": describe(self.privacy),
+            "privacy": to_interval(self.privacy),
             "privacy_of_images": self.privacy.tolist(),
-            "privacy_against_none": describe(self.privacy - none.privacy),
+            "privacy_against_none": to_interval(self.privacy - none.privacy),
             "accuracy": sum(self.accuracy) / len(self.accuracy),
             "accuracy_of_batches": self.accuracy,
         }
 
-    def texts(self, none: "Line") -> list[str]:
+    def texts(self, none: "PolicyScores") -> list[str]:
         accuracy = mean_interval(self.accuracy)
         return [
             str(self.policy),
-            write(mean_interval(self.privacy.tolist())),
-            "" if self is none else write(mean_interval((self.privacy - none.privacy).tolist()), "+"),
+            mean_interval(self.privacy.tolist()).text(3),
+            "" if self is none else mean_interval((self.privacy - none.privacy).tolist()).text(3, signed=True),
             f"{accuracy.mean:.3f}" + ("" if accuracy.std is None else f" (std {accuracy.std:.3f})"),
         ]
 
@@ -87,15 +88,15 @@ class Scorer:
     accuracy: AccuracyScore
     progress: Progress
 
-    def score(self, policy: PolicySet, drawn: bool) -> Line:
+    def score(self, policy: PolicySet, drawn: bool) -> PolicyScores:
         """Score one policy, and follow its similarity where that is wanted."""
         nodes = self.privacy.quadrature.nodes
-        found = self.follow(policy, nodes)
-        curves = None if not drawn else found if nodes == POINTS else self.follow(policy, POINTS)
-        return Line(policy, self.privacy.area(found), self.measure(policy), curves)
+        values = self.follow(policy, nodes)
+        curves = None if not drawn else values if nodes == POINTS else self.follow(policy, POINTS)
+        return PolicyScores(policy, self.privacy.area(values), self.measure(policy), curves)
 
     def follow(self, policy: PolicySet, points: Sequence[float]) -> Tensor:
-        """Take GradSim at some points, group by group."""
+        """Compute GradSim at some points, block by block."""
         total, size = len(self.privacy.images), self.privacy.block
         parts = []
         for first in range(0, total, size):
@@ -105,22 +106,16 @@ class Scorer:
         return torch.cat(parts)
 
     def measure(self, policy: PolicySet) -> list[float]:
-        """Take S_acc, batch by batch."""
-        found = []
+        """Compute S_acc, batch by batch."""
+        scores = []
         for number, one in enumerate(self.accuracy.batch_scores(policy), 1):
-            found.append(one)
+            scores.append(one)
             self.progress(f"S_acc of {policy}", number, len(self.accuracy.batches))
-        return found
+        return scores
 
 
-def describe(values: Tensor) -> dict[str, Any]:
-    found = mean_interval(values.tolist())
-    return {"mean": found.mean, "low": found.low, "high": found.high, "std": found.std, "count": found.count}
-
-
-def write(found: Interval, sign: str = "") -> str:
-    half = "" if found.high is None else f" ± {found.high - found.mean:.3f}"
-    return f"{found.mean:{sign}.3f}{half}"
+def to_interval(values: Tensor) -> dict[str, Any]:
+    return asdict(mean_interval(values.tolist()))
 
 
 def score_policy(
@@ -152,7 +147,7 @@ def score_policy(
     policies = [parse_policy(NONE)] if str(parsed) == NONE else [parse_policy(NONE), parsed]
     with progress_bar(console) as progress:
         loaded = data_sets.load(data, None, progress)
-        spec, trained = choose_model(model, checkpoint, loaded, seed)
+        spec, trained, loss = choose_model(model, checkpoint, loaded, seed)
         chosen = choose_privacy_images(len(loaded.test), images)
         privacy = PrivacyScore(
             trained.to(place),
@@ -161,6 +156,7 @@ def score_policy(
             form=form,  # type: ignore[arg-type]  # a wrong name is refused there
             quadrature=quadrature,
             start=start,  # type: ignore[arg-type]
+            loss=loss,
             seed=seed,
         )
         scorer = Scorer(privacy, make_accuracy(spec, loaded, accuracy_form, batches, seed, place), progress)
@@ -178,6 +174,7 @@ def score_policy(
         "form": form,
         "quadrature": quadrature,
         "start": start,
+        "loss": str(loss),
         "accuracy_form": accuracy_form,
         "batches": len(scorer.accuracy.batches),
         "threads": threads,
@@ -186,25 +183,25 @@ def score_policy(
     }
     if as_json:
         print_json(record("score", settings, {"policies": [line.to_record(lines[0]) for line in lines]}))
-    console.print(make_table(lines, scorer, title))
+    console.print(make_table(lines, scorer, title, loss))
     if checkpoint is None:
         console.print(untrained_note(data, spec.name), highlight=False, soft_wrap=True)
     if figure is not None:
         console.print(f"{figure}", highlight=False, soft_wrap=True)
 
 
-def choose_model(model: str, checkpoint: Path | None, data: DataSet, seed: int) -> tuple[ModelSpec, nn.Module]:
-    """Load the model, or draw it; a checkpoint brings its own."""
+def choose_model(model: str, checkpoint: Path | None, data: DataSet, seed: int) -> tuple[ModelSpec, nn.Module, Loss]:
+    """Load the model, or draw it; a checkpoint brings its own, and the loss that it was trained with."""
     if checkpoint is None:
         spec = ModelSpec(model, data.shape, data.classes, data.mean, data.std)
-        return spec, spec.build(generator(seed, "model"))
+        return spec, spec.build(generator(seed, "model")), CrossEntropy()
     loaded = load_checkpoint(checkpoint, model if ":" in model else None)
     if loaded.spec.shape != data.shape or loaded.spec.classes != data.classes:
         raise SettingsError(
             f"{checkpoint} is for images of {loaded.spec.shape} in {loaded.spec.classes} classes, the data has "
             f"{data.shape} in {data.classes}: choose the data it was trained on"
         )
-    return loaded.spec, loaded.build()
+    return loaded.spec, loaded.build(), loaded.loss
 
 
 def make_accuracy(
@@ -226,12 +223,12 @@ def make_accuracy(
     )
 
 
-def make_table(lines: list[Line], scorer: Scorer, title: str) -> Table:
+def make_table(lines: list[PolicyScores], scorer: Scorer, title: str, loss: Loss) -> Table:
     privacy, accuracy = scorer.privacy, scorer.accuracy
     table = Table(
         title=title,
         caption=f"S_pri: mean ± half the 95% interval (n = {len(privacy.images)}, {privacy.quadrature.name}, "
-        f"{privacy.start} start), lower hides more. S_acc ({accuracy.form}): {len(accuracy.batches)} × "
+        f"{privacy.start} start, {loss}), lower hides more. S_acc ({accuracy.form}): {len(accuracy.batches)} × "
         f"{len(accuracy.batches[0])} images, fresh model, higher costs less.",
     )
     for column in ("policy", "S_pri", "against none", "S_acc"):

@@ -1,4 +1,4 @@
-"""What a search found, as tables on the console."""
+"""The result and the status of a search, as tables on the console."""
 
 from pathlib import Path
 from typing import Any
@@ -7,8 +7,9 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from gradveil.search.evaluate import find_score
-from gradveil.search.status import Status
+from gradveil.metrics import Interval
+from gradveil.scores import find_score
+from gradveil.search import SearchStatus
 
 
 def print_summary(console: Console, result: dict[str, Any], folder: Path) -> None:
@@ -37,20 +38,24 @@ def print_summary(console: Console, result: dict[str, Any], folder: Path) -> Non
 
 
 def make_ranking(result: dict[str, Any]) -> Table:
-    settings, least = result["settings"], result["accuracy_least"]
+    settings, threshold = result["settings"], result["accuracy_least"]
     kind = find_score(settings["score"])
-    caption = f"{kind.label}: {settings['images']} images, {kind.unit or settings['quadrature']}, mean ± half the 95% "
-    caption += "interval, lower is meant to hide"
-    caption += " more. S_acc: higher costs less" + ("." if least is None else f"; at least {least:.4g} was asked for.")
+    asked = "" if threshold is None else f"; at least {threshold:.4g} was asked for"
+    caption = (
+        f"{kind.label}: {settings['images']} images, {kind.unit or settings['quadrature']}, {settings['loss']}, mean ± "
+        f"half the 95% interval, lower is meant to hide more. S_acc: higher costs less{asked}."
+    )
     table = Table(title=f"The best {settings['keep']} by {settings['select']}", caption=caption, box=SIMPLE_HEAD)
     for column in ("", "policy", kind.label, "S_acc", "transformations"):
         table.add_column(column, justify="left" if column in ("policy", "transformations") else "right")
     for rank, entry in enumerate(result["policies"], 1):
-        half = "" if entry["privacy_high"] is None else f" ± {entry['privacy_high'] - entry['privacy']:.3f}"
+        privacy = Interval(
+            *(entry[name] for name in ("privacy", "privacy_low", "privacy_high", "privacy_std", "images"))
+        )
         table.add_row(
             str(rank),
             entry["policy"],
-            f"{entry['privacy']:.4f}{half}",
+            privacy.text(4),
             f"{entry['accuracy']:.4g}",
             entry["readable"],
         )
@@ -66,20 +71,19 @@ def make_validation(lines: list[dict[str, Any]]) -> Table:
     for column in ("policy", "score", "S_acc", "advantage", "finding", "test accuracy"):
         table.add_column(column, justify="left" if column in ("policy", "finding") else "right")
     for line in lines:
-        high, mean = line["advantage_high"], line["advantage"]
-        half = "" if high is None else f" ± {high - mean:.1f}"
+        advantage = Interval(line["advantage"], line["advantage_low"], line["advantage_high"], None, line["images"])
         table.add_row(
             line["policy"],
             f"{line['privacy']:.4f}",
             f"{line['accuracy']:.4g}",
-            "–" if mean is None else f"{mean:+.1f}{half}",
+            "–" if line["advantage"] is None else advantage.text(signed=True),
             line["finding"],
             f"{line['test_accuracy']:.1%}",
         )
     return table
 
 
-def print_status(console: Console, status: Status) -> None:
+def print_status(console: Console, status: SearchStatus) -> None:
     """Print how far a search is and who leads."""
     console.print(f"[bold]{status.headline}[/bold]", highlight=False)
     if not status.leaders:
@@ -88,6 +92,7 @@ def print_status(console: Console, status: Status) -> None:
     for column in ("policy", find_score(status.settings.score).label, "images", "S_acc"):
         table.add_column(column, justify="left" if column == "policy" else "right")
     for one in status.leaders:
-        fitness = "–" if one.accuracy is None else f"{one.accuracy:.4g}"
-        table.add_row(one.policy, f"{one.privacy:.4f}" + ("" if one.exact else " (rough)"), str(one.images), fitness)
+        accuracy_score = "–" if one.accuracy_score is None else f"{one.accuracy_score:.4g}"
+        privacy = f"{one.privacy:.4f}" + ("" if one.exact else " (rough)")
+        table.add_row(one.policy, privacy, str(one.images), accuracy_score)
     console.print(table)

@@ -11,7 +11,14 @@ from gradveil import data as data_sets
 from gradveil.cli.options import AsJson, Quiet, Seed, make_console, print_json
 from gradveil.cli.progress import progress_bar
 from gradveil.cli.score import DataName, FormName, QuadratureName, StartName
-from gradveil.experiments.single_transforms import Setting, SingleTransforms, make_bars, make_lines, render_markdown
+from gradveil.experiments.single_transforms import (
+    SingleSettings,
+    SingleTransforms,
+    make_bars,
+    make_lines,
+    render_markdown,
+)
+from gradveil.losses import CrossEntropy
 from gradveil.metrics import mean_interval
 from gradveil.reports.score_figures import draw_bars
 from gradveil.results import record, to_json, write_file
@@ -45,18 +52,20 @@ def single_transforms(
     """Score the 50 transformations one by one (Figure 5); a run that was stopped goes on where it was."""
     console = make_console(quiet, as_json)
     torch.set_num_threads(1)
-    setting = Setting(images, form, quadrature, start, seed)
+    chosen = SingleSettings(images, form, quadrature, start, seed)
     with progress_bar(console) as progress:
         loaded = data_sets.load(data, None, progress)
         # Refused now, not after the training.
         choose_privacy_images(len(loaded.test), images)
         out.mkdir(parents=True, exist_ok=True)
-        study = SingleTransforms(out, loaded, model, setting, checkpoint, epochs, fraction)
+        study = SingleTransforms(out, loaded, model, chosen, checkpoint, epochs, fraction)
         weights = study.find_weights(progress)
-        name = study.load(weights).spec.name
+        trained = study.load(weights)
+        name, loss = trained.spec.name, str(trained.loss)
         scores = study.run(weights, progress)
     lines, none = make_lines(scores, seed), mean_interval(scores["none"])
     title = f"{loaded.name}, {name}, GradSim {form}, {quadrature}, {start} start"
+    title += "" if loss == str(CrossEntropy()) else f", {loss}"
     table = render_markdown(lines, none, title)
     write_file(out / "single_transforms.md", table)
     write_file(
@@ -69,7 +78,8 @@ def single_transforms(
         "epochs": epochs,
         "fraction": fraction,
         "threads": 1,
-        **vars(setting),
+        "loss": loss,
+        **vars(chosen),
     }
     figures = {"none": asdict(none), "lines": [asdict(line) for line in lines], "scores": scores}
     result = record("reproduce single-transforms", settings, figures)

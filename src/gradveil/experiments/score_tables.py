@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+PLAIN = "cross-entropy"
 Values = NDArray[np.float64]
 RESAMPLES = 2000
 OUTCOMES = {"psnr_transformed": "PSNR", "advantage_transformed": "advantage", "floor_transformed": "chance floor"}
@@ -39,7 +40,7 @@ class Correlation:
 
 
 @dataclass(frozen=True)
-class Line:
+class ScoreLine:
     """One score against one outcome, on one model in one phase.
 
     `chosen` and `held_out` are Spearman's over the policies of even and of odd place.
@@ -48,6 +49,7 @@ class Line:
     model: str
     phase: str
     score: str
+    loss: str
     outcome: str
     policies: int
     pearson: Correlation
@@ -60,7 +62,7 @@ class Line:
         return [
             self.model,
             self.phase,
-            self.score,
+            self.score if self.loss == PLAIN else f"{self.score}, {self.loss}",
             f"{self.policies}",
             OUTCOMES[self.outcome],
             str(self.pearson),
@@ -76,9 +78,9 @@ def correlate(scores: Values, outcomes: Values, rank: bool, seed: int = 0) -> Co
     count = len(scores)
     draws = np.random.default_rng(seed).integers(0, count, (RESAMPLES, count))
     rows = np.concatenate([np.arange(count)[None], draws])
-    found = pearson(*((stats.rankdata(each[rows], axis=1) if rank else each[rows]) for each in (scores, outcomes)))
-    low, high = np.quantile(found[1:], [0.025, 0.975])
-    return Correlation(float(found[0]), float(low), float(high))
+    values = pearson(*((stats.rankdata(each[rows], axis=1) if rank else each[rows]) for each in (scores, outcomes)))
+    low, high = np.quantile(values[1:], [0.025, 0.975])
+    return Correlation(float(values[0]), float(low), float(high))
 
 
 def pearson(first: Values, second: Values) -> Values:
@@ -92,34 +94,33 @@ def pearson(first: Values, second: Values) -> Values:
 
 def make_lines(
     policies: Sequence[str], scored: Sequence[Mapping[str, Any]], attacked: Sequence[Mapping[str, Any]]
-) -> list[Line]:
+) -> list[ScoreLine]:
     """Join scores and attacks by model, phase and policy; policies that lack one of the two are left out."""
     outcomes = mean_outcomes(attacked)
-    means: dict[tuple[str, str, str], dict[str, tuple[float, float]]] = defaultdict(dict)
+    means: dict[tuple[str, str, str, str], dict[str, tuple[float, float]]] = defaultdict(dict)
     for entry in scored:
         cell = entry["cell"]
-        key = cell["model"], cell["phase"], cell["score"]
+        key = cell["model"], cell["phase"], cell["score"], cell.get("loss", PLAIN)
         means[key][cell["policy"]] = float(np.mean(entry["values"])), entry["seconds"]
     lines = []
-    for (model, phase, score), found in means.items():
+    for key, scores in means.items():
+        model, phase, _, _ = key
         rows = [
-            (place, *found[policy], outcomes[model, phase, policy])
+            (place, *scores[policy], outcomes[model, phase, policy])
             for place, policy in enumerate(policies)
-            if policy in found and (model, phase, policy) in outcomes
+            if policy in scores and (model, phase, policy) in outcomes
         ]
-        lines += [make_line(model, phase, score, name, rows) for name in OUTCOMES if len(rows) >= 8]
+        lines += [make_line(key, name, rows) for name in OUTCOMES if len(rows) >= 8]
     return lines
 
 
 def make_line(
-    model: str, phase: str, score: str, outcome: str, rows: Sequence[tuple[int, float, float, Mapping[str, float]]]
-) -> Line:
+    key: tuple[str, str, str, str], outcome: str, rows: Sequence[tuple[int, float, float, Mapping[str, float]]]
+) -> ScoreLine:
     values, truth = np.array([row[1] for row in rows]), np.array([row[3][outcome] for row in rows])
     odd = np.array([row[0] % 2 == 1 for row in rows])
-    return Line(
-        model,
-        phase,
-        score,
+    return ScoreLine(
+        *key,
         outcome,
         len(rows),
         correlate(values, truth, rank=False),
@@ -132,18 +133,18 @@ def make_line(
 
 def mean_outcomes(attacked: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str, str], dict[str, float]]:
     """Average the outcomes of each policy over its images; a policy with a failed attack is left out."""
-    found = {}
+    outcomes = {}
     for entry in attacked:
         cell = entry["cell"]
         if cell["part"] != "scores" or any(row["status"] != "ok" for row in entry["rows"]):
             continue
         policy = cell["arm"].removeprefix("policy:").removesuffix(",no-base")
         means = {name: float(np.mean([row[name] for row in entry["rows"]])) for name in OUTCOMES}
-        found[cell["model"], cell["phase"], policy] = means
-    return found
+        outcomes[cell["model"], cell["phase"], policy] = means
+    return outcomes
 
 
-def render_markdown(lines: Sequence[Line]) -> str:
+def render_markdown(lines: Sequence[ScoreLine]) -> str:
     """Write the table."""
     text = [
         "# Scores against attacks",

@@ -8,6 +8,8 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
+from gradveil.metrics import pareto_front
+
 MARKERS = "os^D"
 ACROSS = 2
 
@@ -30,21 +32,17 @@ class Point:
         return max(self.advantage, 0.0)
 
 
-def pareto_front(points: Sequence[Point]) -> list[Point]:
-    """Keep the points that no other is better than in one way and at least as good as in the other, by leak.
+def find_front(points: Sequence[Point]) -> list[Point]:
+    """Keep the points that no other beats in one way and equals or beats in the other, by leak.
 
-    >>> [point.name for point in pareto_front([Point("a", 3, 0.9), Point("b", 1, 0.8), Point("c", 2, 0.7)])]
+    >>> [point.name for point in find_front([Point("a", 3, 0.9), Point("b", 1, 0.8), Point("c", 2, 0.7)])]
     ['b', 'a']
     """
-    front: list[Point] = []
-    for point in sorted(points, key=lambda point: (point.leak, -point.accuracy)):
-        if not front or point.accuracy > front[-1].accuracy:
-            front.append(point)
-    return front
+    return pareto_front(points, cost=lambda point: point.leak, value=lambda point: point.accuracy)
 
 
 def draw_pareto(panels: Mapping[str, Sequence[Point]], title: str) -> bytes:
-    """Draw a panel for each name, two side by side, each defence in its colour, its strengths joined; gives a PNG."""
+    """Draw a panel for each name, two side by side, each defence in its colour, its strengths joined; returns a PNG."""
     down = -(-len(panels) // ACROSS)
     figure = Figure(figsize=(6.5 * ACROSS + 1.5, 5 * down + 0.5), dpi=110, layout="constrained")
     FigureCanvasAgg(figure)
@@ -65,7 +63,7 @@ def draw_pareto(panels: Mapping[str, Sequence[Point]], title: str) -> bytes:
 
 def draw_panel(axes: Axes, points: Sequence[Point], looks: Mapping[str, tuple[str, str]]) -> None:
     """Draw the points with their strengths and intervals, join those of one defence, and mark the front."""
-    front = pareto_front(points)
+    front = find_front(points)
     for name, (colour, marker) in looks.items():
         own = [(point.advantage, 100 * point.accuracy) for point in points if split_name(point.name)[0] == name]
         if own:

@@ -23,13 +23,13 @@ class Bar:
 
 
 def draw_similarity(curves: Mapping[str, Tensor], points: Sequence[float], title: str) -> bytes:
-    """Draw GradSim, images×points for each name, as mean ± standard deviation over the images; gives a PNG."""
+    """Draw GradSim, images×points for each name, as mean ± standard deviation over the images; returns a PNG."""
     figure, axes = make_figure((6, 4), title)
-    for place, (name, found) in enumerate(curves.items()):
-        mean, colour = found.mean(0), f"C{place}"
-        axes.plot(points, mean, color=colour, label=f"{name} (n = {len(found)})")
-        if len(found) > 1:
-            spread = found.std(0)
+    for place, (name, values) in enumerate(curves.items()):
+        mean, colour = values.mean(0), f"C{place}"
+        axes.plot(points, mean, color=colour, label=f"{name} (n = {len(values)})")
+        if len(values) > 1:
+            spread = values.std(0)
             axes.fill_between(points, mean - spread, mean + spread, color=colour, alpha=0.2, linewidth=0)
     axes.set_xlim(0, 1)
     axes.set_xlabel("i: from noise (0) to the image that the gradient is of (1)")
@@ -40,7 +40,7 @@ def draw_similarity(curves: Mapping[str, Tensor], points: Sequence[float], title
 
 
 def draw_bars(bars: Sequence[Bar], level: float, title: str) -> bytes:
-    """Draw one bar for each entry, the marked ones in another colour, and a line at `level`; gives a PNG."""
+    """Draw one bar for each entry, the marked ones in another colour, and a line at `level`; returns a PNG."""
     if not bars:
         raise SettingsError("there are no scores to draw: score at least one transformation")
     figure, axes = make_figure((11, 4.2), title)

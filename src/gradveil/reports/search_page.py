@@ -5,8 +5,9 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from gradveil.search.evaluate import find_score
-from gradveil.search.status import Standing, Status
+from gradveil.metrics import Interval, pareto_front
+from gradveil.scores import find_score
+from gradveil.search import SearchStatus, Standing
 from gradveil.transforms import parse_policy
 
 WIDTH, HEIGHT, MARGIN = 720, 360, 52
@@ -15,7 +16,7 @@ LOWEST_SHARE = 0.05
 """The share of the lowest S_acc that the chart may cut off: policies that make all images alike score in thousands."""
 
 
-def render_search_page(status: Status) -> str:
+def render_search_page(status: SearchStatus) -> str:
     """Render the page; while the search runs it asks to be loaded again every few seconds."""
     environment = Environment(
         loader=PackageLoader("gradveil.reports"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
@@ -26,13 +27,17 @@ def render_search_page(status: Status) -> str:
         settings=status.settings.to_record(),
         leaders=[{"readable": parse_policy(one.policy).readable, "standing": one} for one in status.leaders],
         chart=make_chart(status.standings, status.leaders),
+        validations=[
+            line | {"gained": "–" if line["advantage"] is None else Interval(*line["advantage"]).text(signed=True)}
+            for line in status.validations
+        ],
         refresh=None if status.finished else REFRESH_SECONDS,
     )
 
 
 def make_chart(standings: Sequence[Standing], leaders: Sequence[Standing]) -> dict[str, Any] | None:
     """Place every policy with both scores, S_pri to the right and S_acc upwards; None while there is none."""
-    both = [(one, one.accuracy) for one in standings if one.accuracy is not None]
+    both = [(one, one.accuracy_score) for one in standings if one.accuracy_score is not None]
     if not both:
         return None
     privacy = [one.privacy for one, _ in both]
@@ -41,7 +46,7 @@ def make_chart(standings: Sequence[Standing], leaders: Sequence[Standing]) -> di
     across, up = Axis(min(privacy), max(privacy), MARGIN, WIDTH - 12), Axis(lowest, accuracy[-1], HEIGHT - MARGIN, 12)
     named = {one.policy for one in leaders}
     shown = [(one, value) for one, value in both if value >= lowest]
-    front = find_front(shown)
+    front = pareto_front(shown, cost=lambda point: point[0].privacy, value=lambda point: point[1])
     return {
         "width": WIDTH,
         "height": HEIGHT,
@@ -76,12 +81,3 @@ class Axis:
 
     def ticks(self, count: int = 5) -> list[float]:
         return [self.low + (self.high - self.low) * (number + 0.5) / count for number in range(count)]
-
-
-def find_front(points: Sequence[tuple[Standing, float]]) -> list[tuple[Standing, float]]:
-    """Keep the points that no other beats in both scores, from the most private on."""
-    front: list[tuple[Standing, float]] = []
-    for one, value in sorted(points, key=lambda point: (point[0].privacy, -point[1])):
-        if not front or value > front[-1][1]:
-            front.append((one, value))
-    return front

@@ -103,12 +103,13 @@ class AccuracyJob:
 def make_inputs(settings: SearchSettings, data: DataSet, prepared: ScoringModel) -> JobInputs:
     """Choose the images that are scored: those that `gradveil score` takes, too."""
     scored, batches, size = choose_images(settings, data)
+    images = data.test.take(torch.tensor(scored)).batch()
     task = Task(prepared.model, prepared.loss, data.shape, data.classes, data.mean, data.std)
     return JobInputs(
         settings.score,
-        ScoreInputs(task, take(data, scored), choose_public(data, PUBLIC, settings.seed).batch(), settings.seed),
+        ScoreInputs(task, images, choose_public(data, PUBLIC, settings.seed).batch(), settings.seed),
         prepared.fresh,
-        take(data, batches),
+        data.test.take(torch.tensor(batches)).batch(),
         len(batches) // size,
         settings.device,
     )
@@ -120,10 +121,6 @@ def choose_images(settings: SearchSettings, data: DataSet) -> tuple[list[int], l
     size = min(ACCURACY_BATCH, total - total // 5)
     batches = choose_accuracy_images(total, size, settings.accuracy_batches)
     return choose_privacy_images(total, settings.images), batches, size
-
-
-def take(data: DataSet, places: list[int]) -> Batch:
-    return Batch(data.test.images[places], data.test.labels[places])
 
 
 def leave_out_scored(settings: SearchSettings, data: DataSet) -> DataSet:
