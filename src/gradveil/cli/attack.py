@@ -20,7 +20,7 @@ from gradveil.defences import Arm, build_defended, parse_arm
 from gradveil.errors import KnowledgeError, SettingsError
 from gradveil.machine import find_device
 from gradveil.models import ModelSpec
-from gradveil.reports.attack_pictures import draw_losses, draw_similarities, draw_strip
+from gradveil.reports import draw_losses, draw_similarities, draw_strip
 from gradveil.results import claimed_folder, record, to_json, write_file
 from gradveil.training import BRIEF, Checkpoint, TrainingSettings, load_checkpoint
 

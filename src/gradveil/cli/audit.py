@@ -17,7 +17,7 @@ from gradveil.cli.policy_files import read_arm
 from gradveil.cli.progress import progress_bar
 from gradveil.defences import expand_arms
 from gradveil.machine import find_device
-from gradveil.reports.audit_page import draw_pictures, render_audit_page, render_csv
+from gradveil.reports import draw_pictures, render_audit_page, render_csv
 from gradveil.results import claimed_folder, record, to_json, write_file
 from gradveil.training import BRIEF
 from gradveil.types import ONE_GRADIENT, LocalTraining

@@ -25,7 +25,7 @@ COMMANDS: dict[str, Entry] = {
         "Attack single images; pictures over the steps, curves and attack.json go to the folder.",
     ),
     "audit": Entry(
-        "audit", "audit", "Attack the gradients that clients release, image by image, beside the chance level."
+        "audit", "audit", "Attack the updates that clients release, image by image, beside the chance level."
     ),
     "score": Entry(
         "score",

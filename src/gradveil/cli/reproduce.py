@@ -25,8 +25,7 @@ from gradveil.experiments.defences import PARTS as DEFENCE_PARTS
 from gradveil.experiments.defences import DefenceStudy, DefenceTrial
 from gradveil.experiments.score_study import MODELS, POLICIES, ScoreStudy, study_policies
 from gradveil.experiments.versions import KEY, name_version, newest
-from gradveil.reports.attack_pictures import draw_paths
-from gradveil.reports.pareto import draw_pareto
+from gradveil.reports import draw_pareto, draw_paths
 from gradveil.results import record, to_json, write_file
 from gradveil.rng import generator
 from gradveil.training import FAST

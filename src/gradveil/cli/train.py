@@ -24,7 +24,7 @@ from gradveil.defences import CropFlip, Defence, Guarantee, PolicyDefence, build
 from gradveil.errors import OutputError
 from gradveil.machine import find_device
 from gradveil.models import ModelSpec
-from gradveil.reports.curves import draw_curves
+from gradveil.reports import draw_curves
 from gradveil.results import claimed_folder, record, to_json, write_file
 from gradveil.rng import generator
 from gradveil.training import (

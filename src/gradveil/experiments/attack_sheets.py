@@ -10,7 +10,7 @@ from torch import Tensor
 
 from gradveil.audit import Attacked
 from gradveil.experiments.attack_cells import Cell
-from gradveil.reports.pictures import draw_grid, to_png
+from gradveil.reports import draw_grid, to_png
 from gradveil.results import write_file
 
 SHOWN = 4

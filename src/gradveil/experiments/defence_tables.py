@@ -11,7 +11,7 @@ from gradveil.audit import VERSIONS, Row, Summary, summarise_cell
 from gradveil.experiments.attack_tables import write_figure
 from gradveil.experiments.defences import DefenceTrial
 from gradveil.metrics import Interval, mean_interval
-from gradveil.reports.pareto import Point
+from gradveil.reports import Point
 
 PHASES = ("init", "final")
 FED, ORIGINAL = "advantage_transformed", "advantage_aligned"
