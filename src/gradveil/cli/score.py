@@ -19,7 +19,7 @@ from gradveil.losses import CrossEntropy, Loss
 from gradveil.machine import find_device
 from gradveil.metrics import mean_interval
 from gradveil.models import ModelSpec
-from gradveil.reports.score_figures import draw_similarity
+from gradveil.reports import draw_similarity
 from gradveil.results import record, write_file
 from gradveil.rng import generator
 from gradveil.scores import AccuracyScore, PrivacyScore, choose_accuracy_images, choose_privacy_images

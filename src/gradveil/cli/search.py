@@ -15,7 +15,7 @@ from gradveil.cli.options import AsJson, Device, Out, Overwrite, Quiet, Seed, ma
 from gradveil.cli.progress import progress_bar
 from gradveil.cli.search_tables import print_status, print_summary
 from gradveil.machine import find_device
-from gradveil.reports.search_page import render_search_page
+from gradveil.reports import render_search_page
 from gradveil.results import write_file
 from gradveil.scores import SCORES
 from gradveil.search import (

@@ -20,7 +20,7 @@ from gradveil.experiments.single_transforms import (
 )
 from gradveil.losses import CrossEntropy
 from gradveil.metrics import mean_interval
-from gradveil.reports.score_figures import draw_bars
+from gradveil.reports import draw_bars
 from gradveil.results import record, to_json, write_file
 from gradveil.scores import choose_privacy_images
 

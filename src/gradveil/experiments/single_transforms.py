@@ -16,7 +16,7 @@ from gradveil.journal import Journal
 from gradveil.losses import CrossEntropy
 from gradveil.metrics import Interval, mean_interval
 from gradveil.models import ModelSpec
-from gradveil.reports.score_figures import Bar
+from gradveil.reports import Bar
 from gradveil.rng import generator
 from gradveil.scores import PrivacyScore, choose_privacy_images, function_of
 from gradveil.study import OnProgress, WorkItem, run_missing

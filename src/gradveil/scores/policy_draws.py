@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from torch import Tensor
 
 from gradveil.rng import generator
-from gradveil.transforms import Policy, PolicyDraws, PolicySet
-from gradveil.transforms.policy import prefix
+from gradveil.transforms import Policy, PolicyDraws, PolicySet, prefix
 
 PRIVACY_STREAM = "privacy draw"
 """The stream of the draws that all scores of privacy share, so that they see the same transformed images."""

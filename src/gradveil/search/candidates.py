@@ -7,8 +7,7 @@ import torch
 
 from gradveil.rng import generator
 from gradveil.scores import simplify
-from gradveil.transforms import CATALOGUE, Policy
-from gradveil.transforms.policy import MAX_STEPS
+from gradveil.transforms import CATALOGUE, MAX_STEPS, Policy
 
 
 @dataclass(frozen=True)

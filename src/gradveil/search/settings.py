@@ -12,7 +12,7 @@ from gradveil.scores import EXACT, find_quadrature, find_score
 from gradveil.search.candidates import count_policies
 from gradveil.search.threshold import Threshold
 from gradveil.training import BRIEF, PAPER, TrainingSettings
-from gradveil.transforms.policy import MAX_STEPS
+from gradveil.transforms import MAX_STEPS
 
 Strategy = Literal["racing", "random", "evolve"]
 Selection = Literal["mean", "mean-variance"]
