@@ -24,12 +24,13 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from gradveil import data
-from gradveil.attacks import GradientMatching, find_attack
-from gradveil.client import local_update
+from gradveil.attacks import GradientMatching, Restarts, find_attack
+from gradveil.client import Client
 from gradveil.data import DataSet
 from gradveil.experiments.attack_cells import GREY, Cell, groups
 from gradveil.experiments.attack_tables import find_entry
 from gradveil.experiments.attacks import Study
+from gradveil.losses import CrossEntropy
 from gradveil.metrics import psnr
 from gradveil.models import ModelSpec
 from gradveil.results import to_json, write_file
@@ -50,7 +51,7 @@ TIMED = ("lenet-relu", "convnet-16", "resnet20-1")
 
 
 def plain_loop(model: nn.Module, sample: DataSet, update: Update, label: Tensor, iterations: int) -> float:
-    """Run the published loop on one image; give processor seconds an iteration."""
+    """Run the published loop on one image; return processor seconds an iteration."""
     mean, std = (torch.tensor(values).view(-1, 1, 1) for values in (sample.mean, sample.std))
     released = list(update.tensors.values())
     image = torch.randn(1, *sample.shape, generator=generator(0, "plain"), requires_grad=True)
@@ -76,8 +77,9 @@ def plain_loop(model: nn.Module, sample: DataSet, update: Update, label: Tensor,
 
 
 def our_loop(task: Task, updates: Sequence[Update], iterations: int) -> float:
-    """Run our loop on several images together; give processor seconds an iteration and image."""
-    attack = replace(cast(GradientMatching, find_attack("adam-cosine")), steps=iterations, together=len(updates))
+    """Run our loop on several images together; return processor seconds an iteration and image."""
+    published = cast(GradientMatching, find_attack("adam-cosine")).with_steps(iterations)
+    attack = replace(published, restarts=Restarts(together=len(updates)))
     started = time.process_time()
     attack.attack_many(task, updates, [generator(0, "ours", place) for place in range(len(updates))])
     return (time.process_time() - started) / iterations / len(updates)
@@ -85,11 +87,12 @@ def our_loop(task: Task, updates: Sequence[Update], iterations: int) -> float:
 
 def release(model: nn.Module, sample: DataSet, images: Sequence[int]) -> list[Update]:
     batches = [Batch(sample.test.images[[image]], sample.test.labels[[image]]) for image in images]
-    return [local_update(model, F.cross_entropy, batch) for batch in batches]
+    client = Client(model)
+    return [client.update(model.state_dict(), batch, (), torch.Generator()) for batch in batches]
 
 
 def make_task(model: nn.Module, sample: DataSet) -> Task:
-    return Task(model, F.cross_entropy, sample.shape, sample.classes, sample.mean, sample.std)
+    return Task(model, CrossEntropy(), sample.shape, sample.classes, sample.mean, sample.std)
 
 
 def time_iterations(sample: DataSet) -> None:
@@ -139,17 +142,17 @@ class Race:
         plain = [plain_loop(model, sample, updates[0], label, ITERATIONS) for _ in range(REPEATS)]
         sources = [generator(0, "attack", "fast", image) for image in self.images]
         started = time.process_time()
-        found = find_attack("fast").attack_many(make_task(model, sample), updates, sources)
-        self.report(plain, (time.process_time() - started) / len(found), sample, found)
+        results = find_attack("fast").attack_many(make_task(model, sample), updates, sources)
+        self.report(plain, (time.process_time() - started) / len(results), sample, results)
 
-    def report(self, plain: list[float], ours: float, sample: DataSet, found: Sequence[Reconstruction]) -> None:
+    def report(self, plain: list[float], ours: float, sample: DataSet, results: Sequence[Reconstruction]) -> None:
         true = sample.test.images[self.images] / 255
-        score = float(psnr(torch.cat([one.images for one in found]), true).mean())
+        score = float(psnr(torch.cat([one.images for one in results]), true).mean())
         gains = [PUBLISHED_STEPS * value / ours for value in plain]
         seconds = PUBLISHED_STEPS * statistics.median(plain)
-        print(f"\n{self.model}, {self.phase}, n={len(found)} images")
+        print(f"\n{self.model}, {self.phase}, n={len(results)} images")
         print(f"published: {self.score:.2f} dB, {seconds:.0f} s an image ({ITERATIONS} iterations, scaled linearly)")
-        print(f"fast:      {score:.2f} dB, {ours:.1f} s an image; {self.reached(found, true)}")
+        print(f"fast:      {score:.2f} dB, {ours:.1f} s an image; {self.reached(results, true)}")
         if score < self.score:
             print("fast does NOT reach the published PSNR here")
         print(
@@ -157,10 +160,10 @@ class Race:
             f"(n={REPEATS}, min {min(gains):.1f}, max {max(gains):.1f})"
         )
 
-    def reached(self, found: Sequence[Reconstruction], true: Tensor) -> str:
+    def reached(self, results: Sequence[Reconstruction], true: Tensor) -> str:
         """Say when the mean PSNR of the pictures on the way first was the published one."""
-        last = found[0].history[-1][0]
-        for moments in zip(*(one.pictures for one in found), strict=True):
+        last = results[0].history[-1][0]
+        for moments in zip(*(one.pictures for one in results), strict=True):
             if float(psnr(torch.cat([picture for _, picture in moments]), true).mean()) >= self.score:
                 return f"the published PSNR by step {moments[0][0]} of {last}"
         return f"the published PSNR at none of the pictures noted over {last} steps"
@@ -191,9 +194,9 @@ def publish(phases: Sequence[str]) -> None:
         phase: [row for cell in cells if (entry := find_entry(cell, entries)) is not None for row in entry["rows"]]
         for phase, cells in wanted.items()
     }
-    runs = [{"model": MODEL, "phase": phase, "rows": found} for phase, found in rows.items() if found]
+    runs = [{"model": MODEL, "phase": phase, "rows": own} for phase, own in rows.items() if own]
     write_file(PUBLISHED, to_json({"steps": PUBLISHED_STEPS, "runs": runs}))
-    print("\n" + ", ".join(f"{phase}: {len(found)} of {IMAGES} images" for phase, found in rows.items()))
+    print("\n" + ", ".join(f"{phase}: {len(own)} of {IMAGES} images" for phase, own in rows.items()))
 
 
 if __name__ == "__main__":

@@ -1,14 +1,15 @@
 """A round: what was released, with all that the attacker may know of it, and the truth that it must not know."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from gradveil.client import Weights
+from gradveil.client import Step, Weights
 from gradveil.defences import Defence, build_defended
 from gradveil.models import ModelSpec
-from gradveil.types import Batch, Place, Task, Update
+from gradveil.types import Batch, Place, Task, Update, to_pixels
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,6 +75,24 @@ class Captured:
         """Return what the model was fed, all images of the round together."""
         labels = torch.tensor([truth.fed_label for truth in self.truths])
         return Batch(torch.cat([truth.transformed for truth in self.truths]), labels)
+
+
+def find_truths(places: Sequence[int], batch: Batch, steps: Sequence[Step]) -> list[Truth]:
+    """Find what the model was fed for each image of a client; one that no step drew was fed as it is.
+
+    `places` are the positions of the images in their data set.
+    """
+    first: dict[int, tuple[Tensor, int]] = {}
+    for step in steps:
+        pixels = step.fed.pixels().cpu()
+        for row, place in enumerate(step.places.tolist()):
+            first.setdefault(place, (pixels[row : row + 1], int(step.fed.labels[row])))
+    truths = []
+    for row, image in enumerate(places):
+        original, label = to_pixels(batch.images[row : row + 1]), int(batch.labels[row])
+        transformed, fed_label = first.get(row, (original, label))
+        truths.append(Truth(image, label, original, transformed, fed_label))
+    return truths
 
 
 def aggregate(updates: list[Update]) -> Update:

@@ -78,7 +78,7 @@ class Attack(ABC):
 
 @contextmanager
 def layers_draw_like(generator: torch.Generator) -> Iterator[None]:
-    """Let layers of the model that draw, draw from a copy of `generator`; the draws of the attack stay what they are."""
+    """Let layers that draw, draw from a copy of `generator`; the draws of the attack stay what they are."""
     copied = torch.Generator(generator.device)
     copied.set_state(generator.get_state())
     with global_state_from(copied):

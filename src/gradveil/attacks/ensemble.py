@@ -83,7 +83,7 @@ class Ensemble(Attack):
         return all(member.needs_known_defence for member in self.members.values())
 
     def with_steps(self, steps: int) -> Attack:
-        """Give every member that takes steps this many; one whose steps take several gradients gets fewer."""
+        """Set the steps of every member that takes any; one whose steps take several gradients gets fewer."""
         if self.gradients_per_step == 0:
             return super().with_steps(steps)
         return self.change_stepping(lambda member: member.with_steps(max(1, steps // member.gradients_per_step)))

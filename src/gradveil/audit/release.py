@@ -3,14 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from torch import Tensor
-
 from gradveil.client import Client, Step, Weights
 from gradveil.defences import Arm, build_defended
 from gradveil.models import ModelSpec
 from gradveil.rng import generator
-from gradveil.rounds import Captured, Round, Truth, aggregate
-from gradveil.types import Batch, LocalTraining, Place, to_pixels
+from gradveil.rounds import Captured, Round, aggregate, find_truths
+from gradveil.types import Batch, LocalTraining, Place
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +52,7 @@ class Scene:
                 watch=watched.append,
             )
             updates.append(update)
-            truths += find_truths(share, watched)
+            truths += find_truths(share.places, share.batch, watched)
         return Captured(
             Round(
                 self.spec,
@@ -71,18 +69,3 @@ class Scene:
 
     def make_client(self, device: Place) -> Client:
         return Client(build_defended(self.spec, self.arm.defences, self.seed).to(device), self.local, self.others)
-
-
-def find_truths(share: Share, steps: Sequence[Step]) -> list[Truth]:
-    """Find what the model was fed for each image of a client; one that no step drew was fed as it is."""
-    first: dict[int, tuple[Tensor, int]] = {}
-    for step in steps:
-        pixels = step.fed.pixels().cpu()
-        for row, place in enumerate(step.places.tolist()):
-            first.setdefault(place, (pixels[row : row + 1], int(step.fed.labels[row])))
-    truths = []
-    for row, image in enumerate(share.places):
-        original, label = to_pixels(share.batch.images[row : row + 1]), int(share.batch.labels[row])
-        transformed, fed_label = first.get(row, (original, label))
-        truths.append(Truth(image, label, original, transformed, fed_label))
-    return truths

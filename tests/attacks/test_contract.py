@@ -6,55 +6,19 @@ from dataclasses import replace
 import pytest
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
-from gradveil import data
-from gradveil.attacks import ATTACKS, Attack, Ensemble, GradientMatching, find_attack
-from gradveil.client import local_update
-from gradveil.errors import KnowledgeError, UnknownNameError
+from gradveil.attacks import ATTACKS
+from gradveil.defences import parse_defences
+from gradveil.errors import KnowledgeError
 from gradveil.models import build
 from gradveil.rng import generator
-from gradveil.types import Batch, LocalSteps, Reconstruction, Task, Update
-
-SIDE = 12
-CLASSES = 10
-POLICY = ("policy:3-1-7",)
+from gradveil.types import ONE_GRADIENT, LocalTraining, Reconstruction, Task, Update
+from tests.attacks.scenes import CLASSES, POLICY, SIDE, make_task, release, shorten
 
 
-def shorten(attack: Attack) -> Attack:
-    """Keep an attack as it is but for the number of steps and restarts."""
-    if isinstance(attack, Ensemble):
-        return Ensemble({name: shorten(member) for name, member in attack.members.items()})
-    if isinstance(attack, GradientMatching):
-        lasting = 2 if attack.optimiser == "lbfgs" else 6
-        return replace(attack, steps=lasting, restarts=min(attack.restarts, 2))
-    return attack
-
-
-def pictures(channels: int, count: int = 16) -> Batch:
-    """Cut real images to a small size; colour is three different ones on top of each other."""
-    split = data.load("fashion-mnist-sample").test
-    middle = split.images[: count * channels, :, 8 : 8 + SIDE, 8 : 8 + SIDE]
-    return Batch(middle.reshape(count, channels, SIDE, SIDE), split.labels[:count])
-
-
-def make_task(model_name: str, channels: int, known: Sequence[str] = POLICY) -> Task:
-    shape = (channels, SIDE, SIDE)
-    mean, std = (0.3,) * channels, (0.35,) * channels
-    model = build(model_name, shape, CLASSES, mean, std, generator(0, "model"))
-    model.train()(pictures(channels).pixels())  # batch normalisation sees one batch
-    return Task(model.eval(), F.cross_entropy, shape, CLASSES, mean, std, tuple(known), pictures(channels))
-
-
-def task_for(name: str, channels: int) -> Task:
+def task_for(name: str, channels: int = 1) -> Task:
     known = ("gaussian:0.001",) if name == "noise-aware" else POLICY
     return make_task({"analytic": "mlp", "bn-prior": "convnet-2"}.get(name, "lenet-relu"), channels, known)
-
-
-def release(task: Task, image: int = 0, count: int = 1, local: LocalSteps | None = None) -> Update:
-    batch = pictures(task.shape[0])
-    part = Batch(batch.images[image : image + count], batch.labels[image : image + count])
-    return local_update(task.model, task.loss, part, local)
 
 
 def run(name: str, task: Task, updates: Sequence[Update]) -> list[Reconstruction]:
@@ -66,20 +30,22 @@ def run(name: str, task: Task, updates: Sequence[Update]) -> list[Reconstruction
 @pytest.mark.parametrize("name", ATTACKS)
 def test_gives_images_of_the_right_kind(name: str, channels: int) -> None:
     task = task_for(name, channels)
-    (found,) = run(name, task, [release(task)])
-    assert found.status == "ok"
-    assert found.images.shape == (1, *task.shape)
-    assert found.images.dtype == torch.float32
-    assert float(found.images.min()) >= 0
-    assert float(found.images.max()) <= 1
-    assert found.labels.shape == (1,)
-    assert found.history[-1][1] == pytest.approx(found.matching_loss) or name == "standard"
-    assert not found.images.requires_grad
+    (result,) = run(name, task, [release(task)])
+    assert result.status == "ok"
+    assert result.reason == ""
+    assert result.approximations == ()
+    assert result.images.shape == (1, *task.shape)
+    assert result.images.dtype == torch.float32
+    assert float(result.images.min()) >= 0
+    assert float(result.images.max()) <= 1
+    assert result.labels.shape == (1,)
+    assert result.history[-1][1] == pytest.approx(result.matching_loss) or name == "standard"
+    assert not result.images.requires_grad
 
 
 @pytest.mark.parametrize("name", ATTACKS)
 def test_a_seed_decides_everything(name: str) -> None:
-    task = task_for(name, 1)
+    task = task_for(name)
     first, second = (run(name, task, [release(task)])[0] for _ in range(2))
     torch.testing.assert_close(first.images, second.images, rtol=0, atol=0)
     assert first.matching_loss == second.matching_loss
@@ -88,7 +54,7 @@ def test_a_seed_decides_everything(name: str) -> None:
 
 @pytest.mark.parametrize("name", ATTACKS)
 def test_leaves_model_and_update_alone(name: str) -> None:
-    task = task_for(name, 1)
+    task = task_for(name)
     update = release(task)
     before = {key: tensor.clone() for key, tensor in (*task.model.state_dict().items(), *update.tensors.items())}
     state = torch.random.get_rng_state()
@@ -107,7 +73,7 @@ def test_leaves_model_and_update_alone(name: str) -> None:
 
 @pytest.mark.parametrize("name", ATTACKS)
 def test_neighbours_do_not_matter(name: str) -> None:
-    task = task_for(name, 1)
+    task = task_for(name)
     updates = [release(task, image) for image in range(3)]
     together = run(name, task, updates)
     attack = shorten(ATTACKS[name])
@@ -120,7 +86,7 @@ def test_neighbours_do_not_matter(name: str) -> None:
 
 @pytest.mark.parametrize("name", ATTACKS)
 def test_says_what_it_needs_and_reports_progress(name: str) -> None:
-    task = task_for(name, 1)
+    task = task_for(name)
     seen: list[tuple[int, int]] = []
     attack = shorten(ATTACKS[name])
     attack.attack_many(task, [release(task)], [generator(0)], lambda done, total: seen.append((done, total)))
@@ -132,12 +98,32 @@ def test_says_what_it_needs_and_reports_progress(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name in ATTACKS if name != "analytic"])
 def test_takes_batches_and_weight_changes(name: str) -> None:
-    task = task_for(name, 1)
-    local = LocalSteps(steps=2, learning_rate=0.1, batch_size=2)
-    (found,) = run(name, task, [release(task, count=3, local=local)])
-    assert found.images.shape == (3, *task.shape)
-    assert found.labels.shape == (3,)
-    assert found.status == "ok"
+    task = task_for(name)
+    local = LocalTraining(steps=2, learning_rate=0.1, batch_size=2)
+    (result,) = run(name, task, [release(task, count=3, local=local)])
+    assert result.images.shape == (3, *task.shape)
+    assert result.labels.shape == (3,)
+    assert result.status == "ok"
+
+
+@pytest.mark.parametrize("name", ["fast", "bn-prior", "standard"])
+def test_takes_a_batch_in_training_mode(name: str) -> None:
+    task = make_task("convnet-2")
+    update = release(task, count=4, local=LocalTraining(mode="train"))
+    assert update.buffers is not None
+    (result,) = run(name, task, [update])
+    assert result.status == "ok"
+    assert result.images.shape == (4, *task.shape)
+
+
+@pytest.mark.parametrize("name", ["fast", "analytic", "standard"])
+def test_says_what_the_simulation_leaves_out(name: str) -> None:
+    plain = make_task("mlp" if name == "analytic" else "lenet-relu")
+    task = replace(plain, model=nn.Sequential(plain.model, nn.Dropout(0.5)).eval())
+    assert run(name, task, [release(task)])[0].approximations == ()
+    (result,) = run(name, task, [release(task, local=LocalTraining(mode="train"))])
+    assert len(result.approximations) == 1
+    assert "dropout" in result.approximations[0]
 
 
 class NoHead(nn.Module):
@@ -154,40 +140,38 @@ class NoHead(nn.Module):
 @pytest.mark.parametrize(
     ("name", "model", "change", "local"),
     [
-        ("class-mean", "lenet-relu", {"public": None}, None),
-        ("public-image", "lenet-relu", {"public": None}, None),
-        ("policy-aware", "lenet-relu", {"known_defences": ()}, None),
-        ("noise-aware", "lenet-relu", {"known_defences": ()}, None),
-        ("noise-aware", "lenet-relu", {"known_defences": ("gaussian:0.1", "sign")}, None),
-        ("bn-prior", "lenet-relu", {}, None),
-        ("analytic", "lenet-relu", {}, None),
-        ("analytic", "mlp", {}, LocalSteps(2, 0.1, 1)),
+        ("class-mean", "lenet-relu", {"public": None}, ONE_GRADIENT),
+        ("public-image", "lenet-relu", {"public": None}, ONE_GRADIENT),
+        ("policy-aware", "lenet-relu", {"known_defences": ()}, ONE_GRADIENT),
+        ("noise-aware", "lenet-relu", {"known_defences": ()}, ONE_GRADIENT),
+        ("noise-aware", "lenet-relu", {"known_defences": parse_defences(["gaussian:0.1", "sign"])}, ONE_GRADIENT),
+        ("bn-prior", "lenet-relu", {}, ONE_GRADIENT),
+        ("analytic", "lenet-relu", {}, ONE_GRADIENT),
+        ("analytic", "mlp", {}, LocalTraining(steps=2, batch_size=1)),
     ],
 )
-def test_refuses_what_lacks_its_needs(
-    name: str, model: str, change: dict[str, object], local: LocalSteps | None
-) -> None:
-    task = replace(make_task(model, 1), **change)  # type: ignore[arg-type]
+def test_refuses_what_lacks_its_needs(name: str, model: str, change: dict[str, object], local: LocalTraining) -> None:
+    task = replace(make_task(model, known=POLICY), **change)  # type: ignore[arg-type]
     with pytest.raises(KnowledgeError):
         ATTACKS[name](task, release(task, local=local), generator(0))
 
 
 def test_refuses_untouched_statistics() -> None:
     fresh = build("convnet-2", (1, SIDE, SIDE), CLASSES, (0.3,), (0.3,), generator(0)).eval()
-    task = replace(make_task("convnet-2", 1), model=fresh)
+    task = replace(make_task("convnet-2"), model=fresh)
     with pytest.raises(KnowledgeError, match="made with"):
         ATTACKS["bn-prior"](task, release(task), generator(0))
 
 
 def test_refuses_labels_that_cannot_be_read() -> None:
-    task = replace(make_task("lenet-relu", 1), model=NoHead())
+    task = replace(make_task(), model=NoHead())
     hidden = replace(release(task), labels=None)
     with pytest.raises(KnowledgeError, match="one entry per class"):
         ATTACKS["fast"](task, hidden, generator(0))
 
 
 def test_refuses_mixed_or_missing_updates() -> None:
-    task = task_for("fast", 1)
+    task = task_for("fast")
     attack = ATTACKS["fast"]
     with pytest.raises(KnowledgeError, match="at least one"):
         attack.attack_many(task, [], [])
@@ -196,14 +180,26 @@ def test_refuses_mixed_or_missing_updates() -> None:
 
 
 def test_a_loss_that_is_not_finite_is_a_failure_and_says_so() -> None:
-    task = task_for("fast", 1)
+    task = task_for("fast")
     broken = replace(
         release(task), tensors={name: tensor * torch.nan for name, tensor in release(task).tensors.items()}
     )
-    assert run("adam-cosine", task, [broken])[0].status == "failed"
-    assert run("dlg", task, [broken])[0].status == "failed"
+    for name, reason in {
+        "adam-cosine": "the matching loss was not finite at step 0",
+        "dlg": "the matching loss was not finite at step 0",
+        "lbfgs-l2": "each of 2 restarts failed; the first one: the matching loss was not finite at step 0",
+        "strong": "every member failed: levelled: each of 2 restarts failed",
+    }.items():
+        (result,) = run(name, task, [broken])
+        assert result.status == "failed"
+        assert result.reason.startswith(reason)
 
 
-def test_an_unknown_name_is_refused_with_a_hint() -> None:
-    with pytest.raises(UnknownNameError, match="adam-cosine"):
-        find_attack("adam-cosin")
+def test_layers_that_draw_draw_from_the_generator_of_the_attack() -> None:
+    plain = make_task(known=("precode:width=4",))
+    (precode,) = plain.known_defences
+    task = replace(plain, model=precode.model(plain.model, generator(1)).eval())
+    update = release(task)
+    first = run("fast", task, [update])[0]
+    torch.rand(3)  # moves the global state, which must not matter
+    assert torch.equal(run("fast", task, [update])[0].images, first.images)

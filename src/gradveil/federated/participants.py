@@ -1,0 +1,103 @@
+"""The participants of a collaborative training: who has which images, and what each does in a round."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import torch
+from torch import Tensor, nn
+
+from gradveil.client import Client, Step, Weights
+from gradveil.data import DataSet, ImageSet, parse_partition, partition_images
+from gradveil.defences import Arm, build_defended, parse_arm
+from gradveil.federated.settings import FederatedSettings
+from gradveil.models import ModelSpec
+from gradveil.rng import generator
+from gradveil.rounds import Round, Truth, find_truths
+from gradveil.types import Batch, LocalTraining, Update
+
+
+@dataclass(frozen=True, eq=False)
+class Released:
+    """What one participant released in a round; `truths` and the losses stay with it."""
+
+    update: Update
+    truths: tuple[Truth, ...]
+    loss: float
+
+
+class Participants:
+    """All participants of a run, as they would be on machines of their own: each uses its own share only."""
+
+    def __init__(self, settings: FederatedSettings, data: DataSet) -> None:
+        self.settings, self.data = settings, data
+        self.arm: Arm = parse_arm(settings.arm)
+        self.spec = ModelSpec(settings.model, data.shape, data.classes, data.mean, data.std)
+
+    @cached_property
+    def shares(self) -> list[Tensor]:
+        """The positions of every participant's images in the training split."""
+        settings = self.settings
+        source = generator(settings.seed, "federated", "partition")
+        return partition_images(self.data.train.labels, settings.clients, parse_partition(settings.partition), source)
+
+    @cached_property
+    def model(self) -> nn.Module:
+        return build_defended(self.spec, self.arm.defences, self.settings.seed)
+
+    def share(self, client: int) -> ImageSet:
+        return self.data.train.take(self.shares[client])
+
+    def first_weights(self) -> Weights:
+        """Return the weights that everyone starts from; the same as in centralised training with this seed."""
+        return build_defended(self.spec, self.arm.defences, self.settings.seed).state_dict()
+
+    def client_round(self, client: int, number: int, rounds: int, weights: Weights) -> Released:
+        """Do the work of one participant in round `number` of `rounds`, counted from 1."""
+        settings = self.settings
+        places = self.places(client, number)
+        chosen = self.data.train.take(places)
+        steps: list[Step] = []
+        update = Client(self.model, self.local(number, rounds), self.others(client)).update(
+            weights,
+            chosen.batch(),
+            self.arm.defences,
+            generator(settings.seed, "federated", "round", number, client),
+            share_labels=False,
+            watch=steps.append,
+        )
+        losses = [step.loss for step in steps]
+        truths = find_truths(places.tolist(), chosen.batch(), steps)
+        return Released(update, tuple(truths), sum(losses) / max(1, len(losses)))
+
+    def places(self, client: int, number: int) -> Tensor:
+        """Choose the images of a round: the next batch of a shuffled share, or, for FedAvg, the whole share."""
+        share, settings = self.shares[client], self.settings
+        if settings.algorithm == "fedavg":
+            return share
+        size = min(settings.client_batch, len(share))
+        epoch, step = divmod(number - 1, max(1, len(share) // size))
+        source = generator(settings.seed, "federated", "shuffle", client, epoch)
+        return share[torch.randperm(len(share), generator=source)[step * size : (step + 1) * size]]
+
+    def local(self, number: int, rounds: int) -> LocalTraining:
+        """Return how a client works in a round: with FedAvg the rate falls linearly to zero."""
+        works = self.settings.works
+        if self.settings.algorithm == "fedsgd":
+            return works
+        return replace(works, learning_rate=works.learning_rate * (1 - (number - 1) / rounds))
+
+    def others(self, client: int) -> Batch:
+        """Return the images of the client that a defence may mix with."""
+        return self.share(client).batch()
+
+    def round_of(self, client: int, number: int, weights: Weights, update: Update) -> Round:
+        """Put a released update together with all that the server knows; it knows the defences, not their draws."""
+        changing = tuple(defence for defence in self.arm.defences if "model" in defence.hooks)
+        return Round(
+            self.spec, changing, copy_tensors(weights), update, self.arm.defences, 1, f"round-{number}", client
+        )
+
+
+def copy_tensors(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {name: tensor.detach().clone() for name, tensor in tensors.items()}

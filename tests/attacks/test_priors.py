@@ -1,0 +1,59 @@
+"""Priors, each against something known."""
+
+import pytest
+import torch
+
+from gradveil.attacks import Priors
+from gradveil.attacks.priors import disagreement, energy, total_variation, variation_slope
+from gradveil.errors import SettingsError
+from gradveil.rng import generator
+
+
+def test_total_variation_counts_both_directions() -> None:
+    stripes = torch.tensor([0.0, 1.0]).repeat(2, 2).view(1, 1, 1, 2, 4)
+    assert float(total_variation(stripes)) == 1.0
+    assert float(total_variation(stripes.transpose(-1, -2).contiguous())) == 1.0
+
+
+def test_the_slope_of_the_total_variation_is_known() -> None:
+    images = torch.randn(2, 3, 2, 5, 4, generator=generator(0), requires_grad=True)
+    (expected,) = torch.autograd.grad(total_variation(images).sum(), images)
+    torch.testing.assert_close(variation_slope(images.detach()), expected)
+
+
+def test_disagreement_is_within_a_target() -> None:
+    images = torch.tensor([0.0, 2.0, 7.0]).view(3, 1, 1, 1, 1)
+    assert disagreement(images, torch.tensor([0, 0, 1])).tolist() == [1.0, 1.0, 0.0]
+
+
+def test_energy_is_the_mean_square() -> None:
+    images = torch.tensor([[1.0, 3.0], [0.0, 2.0]]).view(2, 1, 1, 1, 2)
+    assert energy(images).tolist() == [5.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    "change", [{"total_variation": -1.0}, {"last_variation": 0.1, "total_variation": 0.0}, {"energy": float("nan")}]
+)
+def test_weights_out_of_range_are_refused(change: dict[str, float]) -> None:
+    with pytest.raises(SettingsError):
+        Priors(**change)  # type: ignore[arg-type]
+
+
+def test_the_weight_of_the_variation_falls_in_equal_ratios() -> None:
+    annealed = Priors(total_variation=1.0, last_variation=0.01)
+    assert annealed.variation_weight(0, 10) == 1.0
+    assert annealed.variation_weight(5, 10) == pytest.approx(0.1)
+    assert Priors(total_variation=0.5).variation_weight(7, 10) == 0.5
+
+
+def test_only_weights_beside_the_variation_count_as_further_priors() -> None:
+    assert not Priors(total_variation=3.0).beyond_variation
+    assert Priors(batch_norm=0.1).beyond_variation
+
+
+def test_priors_stay_on_the_device() -> None:
+    images = torch.zeros(2, 3, 1, 4, 4, device="meta")
+    for values in (total_variation(images), energy(images), disagreement(images, torch.tensor([0, 1]))):
+        assert values.is_meta
+        assert values.shape == (2,)
+    assert variation_slope(images).is_meta

@@ -1,0 +1,40 @@
+"""Attacks by name."""
+
+import pytest
+
+from gradveil.attacks import ATTACKS, Ensemble, GradientMatching, find_attack, name_attack
+from gradveil.errors import UnknownNameError
+from tests.attacks.scenes import recipe
+
+
+def test_an_unknown_name_is_refused_with_a_hint() -> None:
+    with pytest.raises(UnknownNameError, match="adam-cosine"):
+        find_attack("adam-cosin")
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_names_and_attacks_belong_together(name: str) -> None:
+    assert find_attack(name) is ATTACKS[name]
+    assert find_attack(ATTACKS[name]) is ATTACKS[name]
+    assert name_attack(ATTACKS[name]) == name
+    assert name_attack(name) == name
+
+
+def test_settings_of_ones_own_have_the_name_of_their_class() -> None:
+    assert name_attack(recipe("fast").with_steps(7)) == "gradient-matching"
+
+
+def test_the_default_is_the_published_attack() -> None:
+    assert ATTACKS["adam-cosine"] == GradientMatching()
+    assert recipe("adam-cosine").descent.steps == 4800
+
+
+def test_steps_reach_every_member_that_takes_any() -> None:
+    shortened = ATTACKS["standard"].with_steps(40)
+    assert isinstance(shortened, Ensemble)
+    steps = {
+        name: member.descent.steps for name, member in shortened.members.items() if isinstance(member, GradientMatching)
+    }
+    assert set(shortened.members) - set(steps) == {"analytic"}
+    assert steps.pop("l-bfgs") == 2, "one of its steps takes twenty gradients"
+    assert set(steps.values()) == {40}
