@@ -77,9 +77,9 @@ def open_records(folder: Path, settings: SearchSettings) -> tuple[Journal, Recor
 
 
 def upgrade(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Bring settings that an earlier version wrote up to date: it scored by plain cross-entropy, whatever the training.
+    """Bring settings that an earlier version wrote up to date.
 
-    Journals have one form of training settings only if these are read and written again.
+    It scored by plain cross-entropy, whatever the training, and named the loss of the training in another way.
     """
     values = {"loss": str(CrossEntropy()), **record}
     if values.get("training") is not None:
