@@ -29,7 +29,7 @@ from gradveil.client import Client
 from gradveil.data import DataSet
 from gradveil.experiments.attack_cells import GREY, Cell, groups
 from gradveil.experiments.attack_tables import find_entry
-from gradveil.experiments.attacks import Study
+from gradveil.experiments.attacks import AttackStudy
 from gradveil.losses import CrossEntropy
 from gradveil.metrics import psnr
 from gradveil.models import ModelSpec
@@ -137,7 +137,9 @@ class Race:
         spec = ModelSpec(self.model, sample.shape, sample.classes, sample.mean, sample.std)
         model = spec.build(generator(0, "model"))
         STUDY.mkdir(parents=True, exist_ok=True)
-        model.load_state_dict(Study(STUDY, {GREY: sample}).weights(published_cell(self.model, self.phase, (0,)), spec))
+        model.load_state_dict(
+            AttackStudy(STUDY, {GREY: sample}).weights(published_cell(self.model, self.phase, (0,)), spec)
+        )
         updates, label = release(model.eval(), sample, self.images), sample.test.labels[self.images[:1]]
         plain = [plain_loop(model, sample, updates[0], label, ITERATIONS) for _ in range(REPEATS)]
         sources = [generator(0, "attack", "fast", image) for image in self.images]
@@ -185,7 +187,7 @@ def publish(phases: Sequence[str]) -> None:
     """Run the published settings on what the journal does not have yet, and write down all that it has."""
     torch.set_num_threads(1)
     STUDY.mkdir(parents=True, exist_ok=True)
-    study = Study(STUDY, {GREY: data.load("fashion-mnist-sample")})
+    study = AttackStudy(STUDY, {GREY: data.load("fashion-mnist-sample")})
     wanted = {phase: [published_cell(MODEL, phase, images) for images in groups(IMAGES)] for phase in PHASES}
     for phase in phases:
         study.run(wanted[phase], lambda what, done, total: print(f"\r{what}: {done} of {total}   ", end="", flush=True))

@@ -21,8 +21,10 @@ from torch.utils.data import DataLoader, Dataset
 from gradveil import data, models, rng
 from gradveil.data import DataSet
 from gradveil.defences import parse_arm
+from gradveil.rng import generator
 from gradveil.training import FAST
 from gradveil.training.loop import Run
+from gradveil.types import Batch
 
 POLICY = "3-1-7"
 THREADS = 1
@@ -105,11 +107,17 @@ def ready_rate(name: str, sample: DataSet, layout: torch.memory_format) -> float
     return rate(lambda: F.cross_entropy(model(images), labels).backward(), STEPS[name])  # type: ignore[no-untyped-call]
 
 
+def feed_next(run: Run) -> Batch:
+    """Let the client of a training prepare its next batch."""
+    chosen = run.images.take(run.next_places())
+    return run.client.feed(chosen.batch(), run.defences, generator(0, "batch"))
+
+
 def preparation_ratio(sample: DataSet) -> float:
     """Compare the preparation of a batch alone, without any model."""
     images = PlainImages(sample)
     run = Run(build("mlp", sample), sample, FAST, parse_arm(f"policy:{POLICY}").defences, 0, torch.device("cpu"))
-    ours = rate(lambda: run.next_batch().pixels(), 20)
+    ours = rate(lambda: feed_next(run).pixels(), 20)
     plain = rate(lambda: torch.stack([images[index][0] for index in range(FAST.batch_size)]), 5)
     return ours / plain
 

@@ -132,7 +132,7 @@ def test_one_class_set_still_has_its_floor() -> None:
 def test_unknown_names_are_refused_before_anything_is_done() -> None:
     for change in ({"arms": ("policy:99-1",)}, {"attacks": ("magic",)}, {"model": "lenot"}):
         with pytest.raises(InputError):
-            Audit(replace(SMALL, **change), data=small_data())  # type: ignore[arg-type]
+            Audit(replace(SMALL, **change), data=small_data())
 
 
 @dataclass(frozen=True)

@@ -50,6 +50,6 @@ def test_the_label_that_was_fed_counts() -> None:
 
 def test_without_a_result_there_is_a_reason_and_no_figure() -> None:
     for status in ("failed", "refused"):
-        result = Reconstruction(torch.zeros(1, 1, 28, 28), torch.tensor([0]), 1.0, status, reason="it broke")  # type: ignore[arg-type]
+        result = Reconstruction(torch.zeros(1, 1, 28, 28), torch.tensor([0]), 1.0, status, reason="it broke")
         row = score(result)
         assert (row.status, row.reason, row.psnr_transformed) == (status, "it broke", None)

@@ -1,11 +1,19 @@
 """Findings say what the figures allow, and no more."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from gradveil.audit import Row, explain, headline, summarise
 from gradveil.audit.summary import Finding
+
+
+def figures(advantage: float) -> dict[str, Any]:
+    """Make the figures of an image that gained so much over a floor of 10 dB at every target."""
+    values = {"psnr": 10 + advantage, "floor": 10.0, "advantage": advantage}
+    targets = ("transformed", "original", "aligned")
+    return {f"{name}_{target}": value for name, value in values.items() for target in targets}
 
 
 def rows(advantages: list[float], arm: str = "none", failed: int = 0) -> list[Row]:
@@ -17,9 +25,7 @@ def rows(advantages: list[float], arm: str = "none", failed: int = 0) -> list[Ro
             index,
             0,
             "ok",
-            **{f"psnr_{target}": 10 + value for target in ("transformed", "original", "aligned")},
-            **{f"floor_{target}": 10.0 for target in ("transformed", "original", "aligned")},
-            **{f"advantage_{target}": value for target in ("transformed", "original", "aligned")},
+            **figures(value),
             ssim_transformed=0.5,
             ssim_original=0.5,
             matching_loss=0.1,

@@ -3,7 +3,7 @@
 import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 import torch
@@ -41,7 +41,7 @@ def by_torch(local: LocalTraining, places: Sequence[Sequence[int]], optimiser: t
     """Train with torch alone, over batches of these places."""
     model, images = network(), batch()
     before = copy.deepcopy(model.state_dict())
-    options = {"lr": local.learning_rate, "weight_decay": local.weight_decay}
+    options: dict[str, Any] = {"lr": local.learning_rate, "weight_decay": local.weight_decay}
     if optimiser is torch.optim.SGD:
         options |= {"momentum": local.momentum, "nesterov": local.nesterov}
     steps = optimiser(model.parameters(), **options)
@@ -98,7 +98,7 @@ def test_shuffled_epochs_use_every_image_once() -> None:
 def test_shuffled_steps_go_round_and_round() -> None:
     local = LocalTraining(steps=6, batch_size=2, shuffle=True)
     places = torch.cat(list(draw_batches(local, 4, False, generator(0))))
-    assert all(sorted(part.tolist()) == [0, 1, 2, 3] for part in places.split(4))
+    assert all(sorted(part.tolist()) == [0, 1, 2, 3] for part in torch.split(places, 4))
 
 
 def test_under_dpsgd_every_image_is_drawn_independently() -> None:

@@ -45,7 +45,7 @@ def test_a_hook_that_is_declared_in_vain_is_refused_too() -> None:
 )
 def test_arms_have_the_hooks_of_their_defences(arm: str, hooks: set[str]) -> None:
     defences = parse_arm(arm).defences
-    assert {hook for hook in ("model", "batch", "compute", "release") if has_hook(defences, hook)} == hooks  # type: ignore[arg-type]
+    assert {hook for hook in ("model", "batch", "compute", "release") if has_hook(defences, hook)} == hooks
 
 
 def test_noise_adds_up_and_averages_out_over_participants() -> None:

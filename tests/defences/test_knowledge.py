@@ -38,7 +38,7 @@ def test_a_candidate_whose_signs_are_released_looks_as_the_client_would_release_
     known = known_release(parse_arm("sign").defences, released(candidate))
     sign = parse_arm("sign,no-base").defences[0]
     for row in range(3):
-        parts = dict(zip(SIZES, candidate[row].split(list(SIZES.values())), strict=True))
+        parts = dict(zip(SIZES, torch.split(candidate[row], list(SIZES.values())), strict=True))
         client = sign.release(Update(parts, 1), generator(0)).tensors
         assert torch.allclose(known(candidate, SIZES, softness=0)[row], torch.cat(list(client.values())))
 
@@ -56,7 +56,7 @@ def test_what_precode_draws_is_left_out_and_the_rest_is_kept() -> None:
     sizes = {name: tensor.numel() for name, tensor in parameters_of(model).items()}
     total = sum(sizes.values())
     known = known_release(defences, Released(torch.ones(2, total), sizes, model, 1))
-    shown = dict(zip(sizes, known(torch.ones(2, total), sizes)[0].split(list(sizes.values())), strict=True))
+    shown = dict(zip(sizes, torch.split(known(torch.ones(2, total), sizes)[0], list(sizes.values())), strict=True))
     assert all(bool(part.any()) != name.startswith("head") for name, part in shown.items())
 
 

@@ -91,11 +91,14 @@ def score_image(arm: str, phase: str, attack: str, attacked: Attacked, floors: F
         "original": float(psnr(floors.original.guess(label), original)),
         "aligned": float(align(guess, original, guess).psnr),
     }
-    return replace(
-        row,
+    figures: dict[str, Any] = {
         **{f"psnr_{key}": value for key, value in scores.items()},
         **{f"floor_{key}": value for key, value in chance.items()},
         **{f"advantage_{key}": scores[key] - chance[key] for key in scores},
+    }
+    return replace(
+        row,
+        **figures,
         ssim_transformed=float(ssim(image_fed, fed)),
         ssim_original=float(ssim(image, original)),
         ssim_floor_transformed=float(ssim(floors.transformed_ssim.guess(label_fed), fed)),

@@ -60,9 +60,9 @@ class Simulation:
         """Return the update of each of T runs, T×B×C×H×W and T×B (or T×B×classes): every tensor gets a leading T."""
         if self.apart == 1:
             return self.updates(images, labels)
-        images, labels = (part.unflatten(1, (self.apart, -1)).flatten(0, 1) for part in (images, labels))
+        images, labels = (part.reshape(-1, part.shape[1] // self.apart, *part.shape[2:]) for part in (images, labels))
         updates = self.updates(images, labels)
-        return {name: tensor.unflatten(0, (-1, self.apart)).mean(1) for name, tensor in updates.items()}
+        return {name: tensor.view(-1, self.apart, *tensor.shape[1:]).mean(1) for name, tensor in updates.items()}
 
     def updates(self, images: Tensor, labels: Tensor) -> Tensors:
         """Return the update of each single client."""

@@ -199,7 +199,7 @@ def draw_batches(local: LocalTraining, images: int, private: bool, generator: to
         return
     if local.epochs is not None:
         for _ in range(local.epochs):
-            yield from next_order(local, images, generator).split(size)
+            yield from torch.split(next_order(local, images, generator), size)
         return
     waiting = torch.empty(0, dtype=torch.int64)
     for _ in range(local.steps or 0):

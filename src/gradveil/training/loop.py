@@ -164,7 +164,7 @@ class Run:
                 self.save_if_due(records)
             if progress is not None:
                 progress(self.progress())
-        self.model.to(memory_format=torch.contiguous_format)
+        lay_out(self.model, self.data.shape, channels_last=False)
         self.model.eval()
 
     def take_snapshots(self, wanted: dict[str, int], snapshots: dict[str, Weights], records: RunFolder | None) -> None:
@@ -202,7 +202,7 @@ class Run:
                 f"{self.settings.learning_rate}, or less noise"
             )
         for name, parameter in self.model.named_parameters():
-            parameter.grad = update.tensors.get(name)  # type: ignore[assignment]
+            parameter.grad = update.tensors.get(name)
         self.optimiser.step()
         self.state.step += 1
         self.state.loss += seen[0].loss
