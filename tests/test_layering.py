@@ -21,6 +21,7 @@ ROOMS = (
     "models",
     "data",
     "gradients",
+    "privacy",
     "defences",
     "client",
     "attacks",

@@ -5,7 +5,7 @@ import inspect
 
 import pytest
 
-PACKAGES = ("attacks", "audit", "data", "defences", "metrics", "models", "scores", "training", "transforms")
+PACKAGES = ("attacks", "audit", "data", "defences", "metrics", "models", "privacy", "scores", "training", "transforms")
 
 
 @pytest.mark.parametrize("name", PACKAGES)
