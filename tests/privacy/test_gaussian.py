@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from opacus.accountants import PRVAccountant, RDPAccountant
+from scipy.special import ndtri
 
 from gradveil.privacy import classic_deviation, gaussian_delta, gaussian_epsilon, run_epsilon, sampled_epsilon
 
@@ -67,6 +68,14 @@ def test_huge_epsilon_neither_overflows_nor_loses_digits() -> None:
     for noise in (1e-3, 1e-6, 1e-30):
         reach = 1 / noise
         assert gaussian_epsilon(noise, 1e-5) == pytest.approx(reach**2 / 2 + 4.26489 * reach, rel=1e-5)
+
+
+@given(st.floats(-60, 60), st.floats(-300, -0.01))
+def test_every_noise_and_every_delta_have_an_epsilon(noise: float, delta: float) -> None:
+    """ε lies between 0 and μ²/2 − μ·Φ⁻¹(δ), because δ(a) < Φ(a)."""
+    reach = 10.0**-noise
+    epsilon = gaussian_epsilon(10.0**noise, 10.0**delta)
+    assert 0 <= epsilon <= max(0.0, reach * (reach / 2 - float(ndtri(10.0**delta)))) * (1 + 1e-6)
 
 
 def test_the_classic_noise_keeps_its_promise_below_one_and_breaks_it_at_ten() -> None:

@@ -110,17 +110,24 @@ def render(check: PrivacyCheck) -> None:
 
 def list_rows(check: PrivacyCheck, columns: list[Figures]) -> list[tuple[str, list[str]]]:
     """List the rows of the table: a label, and a cell for each column."""
-    at_delta = f"at δ = {check.delta:g}"
-    rounds = "1 round" if check.rounds == 1 else f"{check.rounds:,} rounds"
+    release, each = ("release", "round") if check.unit == "client" else ("step", "step")
+    count = f"{check.rounds:,} {each}{'' if check.rounds == 1 else 's'}"
     sampled = "" if check.sampling == 1 else f", sampling {check.sampling:g}"
+    unsampled = "" if check.sampling == 1 else ", without sampling,"
     rows = [
-        (f"true ε of one release, {at_delta}", [format_epsilon(figures.epsilon_release) for figures in columns]),
-        (f"true ε of the run, {rounds}{sampled}", [format_epsilon(figures.epsilon_run) for figures in columns]),
         (
-            f"what succeeds by chance in {CHANCE:.0%} succeeds from one release in at most",
+            f"true ε of one {release}, at δ = {check.delta:g}",
+            [format_epsilon(figures.epsilon_release) for figures in columns],
+        ),
+        (f"true ε of the run, {count}{sampled}", [format_epsilon(figures.epsilon_run) for figures in columns]),
+        (
+            f"what succeeds by chance in {CHANCE:.0%} succeeds from one {release} in at most",
             [f"{figures.reconstruction_bound:.1%}" for figures in columns],
         ),
-        ("and from the run in at most", [f"{figures.reconstruction_bound_run:.1%}" for figures in columns]),
+        (
+            f"and from the run{unsampled} in at most",
+            [f"{figures.reconstruction_bound_run:.1%}" for figures in columns],
+        ),
     ]
     if check.epsilon_claimed is not None:
         rows.insert(0, ("ε that the settings claim", [format_epsilon(check.epsilon_claimed)] * len(columns)))

@@ -23,9 +23,12 @@ def gaussian_epsilon(noise: float, delta: float, rounds: int = 1) -> float:
     def excess(a: float) -> float:
         return delta_at(a, reach) - delta
 
-    if excess(reach / 2) <= 0:
+    most = min(reach / 2, 10.0)  # ε is at least 0; and δ(10) is 1 up to 1e-23 if μ/2 is larger
+    if excess(most) <= 0:
         return 0.0
-    a = brentq(excess, ndtri(delta), reach / 2, xtol=1e-14)
+    least = ndtri(delta)  # a is at least this, because δ(a) < Φ(a)
+    # Below 1e-9 the two terms of δ cancel; the upper bound on ε is then at most 4e-8.
+    a = least if reach < 1e-9 else brentq(excess, least - 1e-6, most, xtol=1e-14)
     return float(reach * (reach / 2 - a))
 
 
