@@ -118,6 +118,10 @@ def test_keys_tell_the_mechanism(settings: dict[str, Any], mechanism: str, tmp_p
         ({"tool": {"flwr": 3}}, "has no"),
         ({"clipping_norm": 1}, "missing"),
         ({"clipping_norm": 1, "sensitvity": 2, "epsilon": 1, "delta": 1e-5}, "did you mean 'sensitivity'"),
+        (
+            {"clipping_norm": 1, "sensitivity": 2, "epsilon": 1, "delta": 1e-5, "model": "own"},
+            "table of their own, 'dp'",
+        ),
         ({"clipping_norm": 0, "sensitivity": 2, "epsilon": 1, "delta": 1e-5}, "clipping_norm is 0"),
         ({"clipping_norm": 1, "sensitivity": -1, "epsilon": 1, "delta": 1e-5}, "sensitivity is -1"),
         ({"clipping_norm": 1, "sensitivity": "2", "epsilon": 1, "delta": 1e-5}, "sensitivity is '2'"),

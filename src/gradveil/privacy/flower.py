@@ -200,36 +200,43 @@ def list_central_warnings(clients: int, side: Side) -> Iterator[str]:
 
 def read_flower(path: Path, run: Run) -> GaussianRelease:
     """Read a pyproject.toml, `[tool.flwr.app.config]` or a table `dp` in it, or a JSON file of the same keys."""
-    table = read_table(path)
-    config = table
-    if "tool" in table:
-        for key in ("tool", "flwr", "app", "config"):
-            config = config.get(key, {}) if isinstance(config, dict) else {}
-    if not isinstance(config, dict) or not config:
-        raise SettingsError(f"{path} has no [tool.flwr.app.config]: put the settings there")
-    settings = normalise(config)
-    around = dict(settings)
-    if isinstance(settings.get("dp"), dict):
-        settings = normalise(settings["dp"])
-    rounds, sampling = first(around | settings, ROUND_KEYS), first(around | settings, SAMPLING_KEYS)
+    config = find_config(path)
+    apart = isinstance(config.get("dp"), dict)
+    settings = normalise(config["dp"]) if apart else dict(config)
+    stated = config | settings
+    run = run.complete(first(stated, ROUND_KEYS), first(stated, SAMPLING_KEYS))
     for key in (*ROUND_KEYS, *SAMPLING_KEYS, *TRAINING_KEYS):
         settings.pop(key, None)
-    return build_release(settings, run.complete(rounds, sampling))
-
-
-def build_release(settings: dict[str, Any], run: Run) -> GaussianRelease:
-    """Choose the class by `mechanism` or else by the keys, and describe its release."""
     kind, side = choose_class(settings)
-    settings.pop("mechanism", None)
+    try:
+        return build_release(kind, side, settings, run)
+    except UnknownNameError as error:
+        hint = "" if apart else "; if the app has other keys, put these settings into a table of their own, 'dp'"
+        raise SettingsError(f"{error}{hint}") from error
+
+
+def find_config(path: Path) -> dict[str, Any]:
+    """Find the run config in a pyproject.toml; any other file is one."""
+    config: Any = read_table(path)
+    if "tool" in config:
+        for key in ("tool", "flwr", "app", "config"):
+            config = config.get(key) if isinstance(config, dict) else None
+    if not isinstance(config, dict) or not config:
+        raise SettingsError(f"{path} has no [tool.flwr.app.config]: put the settings there")
+    return normalise(config)
+
+
+def build_release(kind: type[Mechanism], side: Side, settings: dict[str, Any], run: Run) -> GaussianRelease:
     if kind is not LocalDpMod:
         run = run.complete(delta=settings.pop("delta", None))
     mechanism = read_settings(kind, settings, f"Flower {kind.__name__}")
     return mechanism.release(run) if isinstance(mechanism, LocalDpMod) else mechanism.release(run, side)
 
 
-def choose_class(settings: Mapping[str, Any]) -> tuple[type[Mechanism], Side]:
+def choose_class(settings: dict[str, Any]) -> tuple[type[Mechanism], Side]:
+    """Take `mechanism` out of the settings, or else choose the class by the keys."""
     if "mechanism" in settings:
-        name = settings["mechanism"]
+        name = settings.pop("mechanism")
         if not isinstance(name, str) or name not in CLASSES:
             raise UnknownNameError("Flower mechanism", str(name), CLASSES)
         return CLASSES[name]
