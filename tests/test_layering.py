@@ -25,6 +25,7 @@ ROOMS = (
     "models",
     "data",
     "gradients",
+    "privacy",
     "defences",
     "client",
     "rounds",

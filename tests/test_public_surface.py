@@ -25,6 +25,7 @@ PACKAGES = (
     "transforms",
     "workers",
 )
+PACKAGES = ("attacks", "audit", "data", "defences", "metrics", "models", "privacy", "scores", "training", "transforms")
 
 
 @pytest.mark.parametrize("name", PACKAGES)

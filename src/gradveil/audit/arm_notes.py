@@ -4,15 +4,14 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from gradveil.defences import (
-    CHANCE,
     Arm,
     Guarantee,
     build_defended,
     guarantee_of,
     list_edits,
-    success_bound,
 )
 from gradveil.models import ModelSpec
+from gradveil.privacy import CHANCE, success_bound
 from gradveil.rng import generator
 
 

@@ -42,6 +42,11 @@ COMMANDS: dict[str, Entry] = {
         "train_model",
         "Train a model; its weights at named phases, its curves and train.json go to the folder.",
     ),
+    "check-dp": Entry(
+        "check_dp",
+        "check_dp",
+        "Compute the true ε of differential privacy settings, and list what nothing enforces.",
+    ),
     "data": Entry("data", "app", "List, describe and download data sets."),
     "reproduce": Entry("reproduce", "app", "Make the tables of the documentation again."),
     "transforms": Entry(

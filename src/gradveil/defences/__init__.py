@@ -19,7 +19,7 @@ from gradveil.defences.base import (
 from gradveil.defences.clip import Clip
 from gradveil.defences.dpsgd import DPSGD
 from gradveil.defences.edits import list_edits
-from gradveil.defences.guarantee import CHANCE, Guarantee, find_private, guarantee_of, success_bound
+from gradveil.defences.guarantee import Guarantee, find_private, guarantee_of
 from gradveil.defences.knowledge import SOFTNESS, TINY, KnownRelease, Released, Sizes
 from gradveil.defences.mixing import InstaHide, Mixup
 from gradveil.defences.noise import Gaussian, Laplacian
@@ -30,7 +30,6 @@ from gradveil.defences.soteria import Soteria
 from gradveil.defences.transform import CropFlip, PolicyDefence
 
 __all__ = [
-    "CHANCE",
     "DEFENCES",
     "DPSGD",
     "HOOKS",
@@ -73,5 +72,4 @@ __all__ = [
     "parse_arm",
     "parse_defence",
     "parse_defences",
-    "success_bound",
 ]

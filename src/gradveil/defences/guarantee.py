@@ -1,18 +1,13 @@
-"""What differential privacy promises, whatever the attack: ε at δ, and the most a reconstruction can succeed."""
+"""What DP-SGD promises to each image, whatever the attack: ε at δ."""
 
-import math
-import warnings
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from statistics import NormalDist
 from typing import Any
 
 from gradveil.defences.base import Defence
 from gradveil.defences.dpsgd import DPSGD
 from gradveil.defences.soteria import Soteria
-from gradveil.errors import import_extra
-
-CHANCE = 0.01
+from gradveil.privacy import sampled_epsilon
 
 
 @dataclass(frozen=True)
@@ -38,7 +33,7 @@ class Guarantee:
         return f"{size}, {steps} at sampling rate {self.rate:.3g}{tail}"
 
     def to_record(self) -> dict[str, Any]:
-        """Give the guarantee as it stands in JSON."""
+        """Return the guarantee as it stands in JSON."""
         return asdict(self)
 
 
@@ -53,7 +48,7 @@ def guarantee_of(defences: Sequence[Defence], rate: float, steps: int) -> Guaran
     if private is None:
         return None
     remark = why_none(defences)
-    epsilon = None if remark else spent(private.noise, rate, steps, private.delta)
+    epsilon = None if remark else sampled_epsilon(private.noise, rate, steps, private.delta)
     return Guarantee(epsilon, private.delta, private.noise, private.clip, rate, steps, remark)
 
 
@@ -68,34 +63,3 @@ def why_none(defences: Sequence[Defence]) -> str:
         if isinstance(defence, Soteria):
             return f"{defence} looks at the images again after the noise"
     return ""
-
-
-def spent(noise: float, rate: float, steps: int, delta: float) -> float:
-    """Ask Opacus's RDP accountant for ε.
-
-    It counts Poisson sampling, which is what training under DP-SGD does here, and two data sets as neighbours if one
-    has one image more.
-    """
-    accountant = import_extra("opacus.accountants", "federated").RDPAccountant()
-    if steps:
-        accountant.history.append((noise, rate, steps))
-    with warnings.catch_warnings():
-        # That a higher order might give a smaller ε does not make this one wrong.
-        warnings.simplefilter("ignore")
-        return float(accountant.get_epsilon(delta))
-
-
-def success_bound(noise: float, chance: float = CHANCE) -> float:
-    """Bound the probability that any attacker rebuilds the image of one release of DP-SGD, at sampling rate 1.
-
-    `chance` is the probability of the same success for someone who did not see the release: the bound holds for every
-    measure of success, every prior and every attack. It is Φ(Φ⁻¹(chance) + 1/noise) (Hayes et al., 2023; Kaissis et
-    al., 2023).
-
-    >>> round(success_bound(1.0), 3)
-    0.092
-    """
-    if noise == 0:
-        return 1.0
-    normal = NormalDist()
-    return normal.cdf(normal.inv_cdf(chance) + 1 / noise) if 0 < chance < 1 else math.ceil(chance)
