@@ -18,6 +18,7 @@ PACKAGES = (
     "gradients",
     "metrics",
     "models",
+    "privacy",
     "reports",
     "scores",
     "search",
@@ -25,7 +26,6 @@ PACKAGES = (
     "transforms",
     "workers",
 )
-PACKAGES = ("attacks", "audit", "data", "defences", "metrics", "models", "privacy", "scores", "training", "transforms")
 
 
 @pytest.mark.parametrize("name", PACKAGES)

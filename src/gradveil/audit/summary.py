@@ -70,6 +70,7 @@ def summarise(rows: Sequence[Row]) -> list[Summary]:
 
 
 def summarise_cell(arm: str, phase: str, attack: str, rows: Sequence[Row]) -> Summary:
+    """Summarise the rows of one arm, phase and attack; rows without a result are counted as failed."""
     sound = [row for row in rows if row.status == "ok"]
     failed = len(rows) - len(sound)
     seconds = sum(row.seconds for row in rows)
