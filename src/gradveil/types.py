@@ -216,7 +216,7 @@ class Reconstruction:
 
     A failed one says why in `reason`. `history` is the matching loss over the steps of the restart that won;
     `similarities` is the cosine between its gradient and the released one, parameter by parameter, and `pictures` what
-    it looked like, at some of these steps. `fed` is what the attacker takes for T(x), if it tells that
+    it looked like, at some of these steps. `transformed` is what the attacker takes for T(x), if it tells that
     apart from the original image. `approximations` names what the attacker's simulation of the client leaves out.
     """
 
@@ -227,6 +227,6 @@ class Reconstruction:
     history: tuple[tuple[int, float], ...] = field(default=())
     similarities: tuple[tuple[int, Mapping[str, float]], ...] = field(default=())
     pictures: tuple[tuple[int, Tensor], ...] = field(default=())
-    fed: Tensor | None = None
+    transformed: Tensor | None = None
     reason: str = ""
     approximations: tuple[str, ...] = ()

@@ -68,10 +68,10 @@ def test_gives_the_original_and_what_was_fed() -> None:
     batch, update = release_first(task)
     both = Ensemble({"plain": recipe("fast").with_steps(120), "through": policy_aware(60)})
     result = both(task, update, generator(0))
-    assert result.fed is not None
+    assert result.transformed is not None
     original = sample().test.images[:1] / 255
-    assert float(psnr(result.fed, batch.pixels())) > 20
-    assert float(psnr(result.images, original)) > float(psnr(result.fed, original))
+    assert float(psnr(result.transformed, batch.pixels())) > 20
+    assert float(psnr(result.images, original)) > float(psnr(result.transformed, original))
 
 
 def test_later_members_skip_an_exact_match_unless_they_look_through_a_policy() -> None:
@@ -81,8 +81,8 @@ def test_later_members_skip_an_exact_match_unless_they_look_through_a_policy() -
     members = {"exact": exact, "plain": ATTACKS["fast"], "through": policy_aware(60)}
     seen: list[tuple[int, int]] = []
     (result,) = Ensemble(members).attack_many(task, [update], [generator(0)], lambda *at: seen.append(at))
-    assert result.fed is not None
-    assert torch.equal(result.fed, batch.pixels())
+    assert result.transformed is not None
+    assert torch.equal(result.transformed, batch.pixels())
     assert result.history[-1][0] == 60
     assert seen[-1] == (3000, 3000)
     assert (2000, 3000) in seen, "the member that was not needed is reported as done at once"

@@ -79,11 +79,11 @@ def test_finds_the_draw_and_puts_the_image_back_in_its_place(draw: int) -> None:
     task = sample_task(known=KNOWN)
     batch, update = release_draw(task, draw)
     result = policy_aware(120)(task, update, generator(0))
-    assert result.fed is not None
+    assert result.transformed is not None
     original = sample().test.images[:1] / 255
-    assert float(psnr(result.fed, batch.pixels())) > 20
-    assert float(psnr(result.images, original)) > float(psnr(result.fed, original)) + 3
-    assert matching_loss(task, update, result.fed, result.labels) < 0.02
+    assert float(psnr(result.transformed, batch.pixels())) > 20
+    assert float(psnr(result.images, original)) > float(psnr(result.transformed, original)) + 3
+    assert matching_loss(task, update, result.transformed, result.labels) < 0.02
 
 
 def test_knowing_the_noise_helps() -> None:

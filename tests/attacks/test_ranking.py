@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from gradveil.attacks import matching_loss
-from gradveil.attacks.ranking import Comparison, fed_of
+from gradveil.attacks.ranking import Comparison, transformed_of
 from gradveil.defences import parse_defences
 from gradveil.rng import generator
 from gradveil.types import LocalTraining, Reconstruction
@@ -49,8 +49,8 @@ def test_a_failed_result_is_infinitely_far() -> None:
 def test_what_the_model_was_fed_is_measured_if_it_is_told_apart() -> None:
     image = torch.zeros(1, 1, 2, 2)
     result = Reconstruction(image, torch.zeros(1), 0.0)
-    assert fed_of(result) is image
-    assert float(fed_of(replace(result, fed=image + 1)).mean()) == 1
+    assert transformed_of(result) is image
+    assert float(transformed_of(replace(result, transformed=image + 1)).mean()) == 1
 
 
 def test_without_known_noise_the_loss_alone_ranks() -> None:

@@ -13,6 +13,7 @@ from gradveil import data
 from gradveil.attacks import Attack, Progress
 from gradveil.audit import Audit, AuditSettings
 from gradveil.audit.audit import AuditRun
+from gradveil.audit.jobs import attack_rounds
 from gradveil.audit.release import Scene, Share
 from gradveil.client import Client
 from gradveil.data import DataSet
@@ -103,7 +104,7 @@ def eavesdrop(arm: str, device: str = "cpu", **changes: object) -> list[tuple[Ta
         run = AuditRun(audit, workers, device, lambda *_: None)
         for job in run.cell_jobs((audit.arms[0], "init", spy.name), {}):
             rounds = [job.scene.capture(shares, device).round for shares in job.clients]
-            job.attack_rounds(rounds, lambda *_: None)
+            attack_rounds(rounds, spy, spy.name, public=job.public, seed=0, device=device, report=lambda *_: None)
     return spy.heard
 
 

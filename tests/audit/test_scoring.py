@@ -26,7 +26,7 @@ def score(result: Reconstruction, fed_label: int | None = None) -> Row:
 
 def test_each_guess_is_judged_where_it_belongs() -> None:
     original = to_pixels(SAMPLE.test.images[:1])
-    row = score(Reconstruction(original, SAMPLE.test.labels[:1], 0.1, fed=original.flip(3)))
+    row = score(Reconstruction(original, SAMPLE.test.labels[:1], 0.1, transformed=original.flip(3)))
     assert row.psnr_original is not None
     assert row.psnr_transformed is not None
     assert min(row.psnr_original, row.psnr_transformed) > 80

@@ -9,7 +9,7 @@ from typing import final
 import torch
 
 from gradveil.attacks.base import Attack, Progress, layers_draw_like, make_failure
-from gradveil.attacks.ranking import Comparison, fed_of
+from gradveil.attacks.ranking import Comparison, transformed_of
 from gradveil.defences import known_policies
 from gradveil.errors import KnowledgeError, SettingsError
 from gradveil.rng import split
@@ -184,7 +184,10 @@ def choose(task: Task, candidates: Sequence[Candidate]) -> Reconstruction:
         original = min(through, key=lambda one: one.rank)
         approximations = tuple(dict.fromkeys((*original.result.approximations, *best.result.approximations)))
         result = replace(
-            original.result, matching_loss=original.loss, fed=fed_of(best.result), approximations=approximations
+            original.result,
+            matching_loss=original.loss,
+            transformed=transformed_of(best.result),
+            approximations=approximations,
         )
     if any(one.result.status == "ok" for one in candidates):
         return result

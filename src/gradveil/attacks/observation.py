@@ -87,5 +87,5 @@ def observe(task: Task, updates: Sequence[Update], targets: Tensor, draws: Assum
     flat = lay_flat(tensors, sizes)
     released = Released(flat, sizes, task.model, updates[0].images)
     known = known_release(task.known_defences, released, task.participants)
-    simulation = Simulation(task.model, task.loss, updates[0].local, task.shape)
+    simulation = Simulation(task.model, task.loss, updates[0].local, task.shape, task.participants)
     return Observation(simulation, flat, sizes, draws, release=known)

@@ -23,7 +23,8 @@ class Comparison:
     def simulation(self, local: LocalTraining) -> Simulation:
         """Return the simulation of clients who work as `local` says."""
         if local not in self.simulations:
-            self.simulations[local] = Simulation(self.task.model, self.task.loss, local, self.task.shape)
+            task = self.task
+            self.simulations[local] = Simulation(task.model, task.loss, local, task.shape, task.participants)
         return self.simulations[local]
 
     def matching_loss(self, update: Update, fed: Tensor, labels: Tensor) -> float:
@@ -44,7 +45,7 @@ class Comparison:
         """Measure a result by its matching loss; a failed one is infinitely far."""
         if result.status != "ok":
             return math.inf
-        loss = self.matching_loss(update, fed_of(result), result.labels)
+        loss = self.matching_loss(update, transformed_of(result), result.labels)
         return loss if math.isfinite(loss) else math.inf
 
     def rank(self, update: Update, result: Reconstruction, loss: float) -> float:
@@ -58,7 +59,7 @@ class Comparison:
             return loss
         released = torch.cat([tensor.flatten() for tensor in update.tensors.values()])[None]
         mean, std = (released.new_tensor(values).view(-1, 1, 1) for values in (self.task.mean, self.task.std))
-        images = ((fed_of(result) - mean) / std)[None]
+        images = ((transformed_of(result) - mean) / std)[None]
         fit = update_surprise(released.new_tensor([loss]), released, deviation)
         return float(fit + image_surprise(total_variation(images), images.numel()))
 
@@ -68,6 +69,6 @@ def matching_loss(task: Task, update: Update, fed: Tensor, labels: Tensor) -> fl
     return Comparison(task).matching_loss(update, fed, labels)
 
 
-def fed_of(result: Reconstruction) -> Tensor:
+def transformed_of(result: Reconstruction) -> Tensor:
     """Return what the model was fed, as the result has it."""
-    return result.images if result.fed is None else result.fed
+    return result.images if result.transformed is None else result.transformed

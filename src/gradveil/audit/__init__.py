@@ -1,6 +1,7 @@
 """The audit: real attacks against exactly what is released, per image, beside the chance level."""
 
 from gradveil.audit.audit import Audit, run_audit
+from gradveil.audit.capsules import CapsuleAudit, load_capsules
 from gradveil.audit.floors import Floors, make_floors
 from gradveil.audit.jobs import Attacked
 from gradveil.audit.report import AUDIT_VERSION, VERSIONS, AuditReport, Picture
@@ -18,6 +19,7 @@ __all__ = [
     "Audit",
     "AuditReport",
     "AuditSettings",
+    "CapsuleAudit",
     "Floors",
     "Picture",
     "Row",
@@ -25,6 +27,7 @@ __all__ = [
     "explain",
     "headline",
     "leaked",
+    "load_capsules",
     "make_floors",
     "run_audit",
     "summarise",

@@ -87,7 +87,15 @@ class CellJob:
     def run(self, report: Report) -> list[Attacked]:
         captured = [self.scene.capture(shares, self.device) for shares in self.clients]
         started, processor = time.perf_counter(), time.process_time()
-        results = self.attack_rounds([one.round for one in captured], report)
+        results = attack_rounds(
+            [one.round for one in captured],
+            self.attack,
+            self.attack_name,
+            public=self.public,
+            seed=self.scene.seed,
+            device=self.device,
+            report=report,
+        )
         images = sum(len(one.truths) for one in captured)
         seconds, processor = (time.perf_counter() - started) / images, (time.process_time() - processor) / images
         notices = self.check(captured[0])
@@ -97,24 +105,33 @@ class CellJob:
             for truth, result in zip(one.truths, share_out(together, one.transformed()), strict=True)
         ]
 
-    def attack_rounds(self, rounds: Sequence[Round], report: Report) -> list[Reconstruction]:
-        """Attack rounds of the same weights; this sees nothing but what was released and what is public."""
-        task = rounds[0].task(self.public, self.device)
-        seed, name = self.scene.seed, self.attack_name
-        sources = [generator(seed, "attack", name, one.client) for one in rounds]
-        # A model that draws, as PRECODE's, draws in the attacker's hands from a stream of its own.
-        with global_state_from(generator(seed, "attack", name, "model", rounds[0].client)):
-            try:
-                return self.attack.attack_many(task, [one.update for one in rounds], sources, report)
-            except KnowledgeError as error:
-                return [refusal(one, str(error)) for one in rounds]
-
     def check(self, captured: Captured) -> tuple[str, ...]:
         with global_state_from(generator(self.scene.seed, "preflight")):
             return find_notices(captured, self.scene.arm, self.device)
 
     def trim(self, result: Reconstruction) -> Reconstruction:
         return result if self.keep_history else replace(result, history=(), similarities=(), pictures=())
+
+
+def attack_rounds(
+    rounds: Sequence[Round],
+    attack: Attack,
+    name: str,
+    *,
+    public: Batch,
+    seed: int,
+    device: str,
+    report: Report,
+) -> list[Reconstruction]:
+    """Attack rounds of the same weights; this sees nothing but what was released and what is public."""
+    task = rounds[0].task(public, device)
+    sources = [generator(seed, "attack", name, one.client) for one in rounds]
+    # A model that draws, as PRECODE's, draws in the attacker's hands from a stream of its own.
+    with global_state_from(generator(seed, "attack", name, "model", rounds[0].client)):
+        try:
+            return attack.attack_many(task, [one.update.to(device) for one in rounds], sources, report)
+        except KnowledgeError as error:
+            return [refusal(one, str(error)) for one in rounds]
 
 
 def refusal(one: Round, reason: str) -> Reconstruction:

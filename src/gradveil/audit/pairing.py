@@ -13,7 +13,7 @@ def share_out(result: Reconstruction, transformed: Batch) -> list[Reconstruction
     """Pair each true image with a rebuilt one: the best pairing, within a label if the labels agree."""
     if len(transformed) == 1 or result.status != "ok":
         return [result] * len(transformed)
-    images = (result.images if result.fed is None else result.fed).cpu()
+    images = (result.images if result.transformed is None else result.transformed).cpu()
     labels, truth = result.labels.cpu(), transformed.labels.cpu()
     chosen = torch.zeros(len(transformed), dtype=torch.int64)
     if labels_agree(labels, truth) < 1:
@@ -26,8 +26,8 @@ def share_out(result: Reconstruction, transformed: Batch) -> list[Reconstruction
 
 def take_one(result: Reconstruction, place: int) -> Reconstruction:
     part = slice(place, place + 1)
-    transformed = None if result.fed is None else result.fed[part]
-    return replace(result, images=result.images[part], labels=result.labels[part], fed=transformed)
+    transformed = None if result.transformed is None else result.transformed[part]
+    return replace(result, images=result.images[part], labels=result.labels[part], transformed=transformed)
 
 
 def labels_agree(restored: Tensor, true: Tensor) -> float:

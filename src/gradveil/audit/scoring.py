@@ -77,7 +77,7 @@ def score_image(arm: str, phase: str, attack: str, attacked: Attacked, floors: F
         return row
     image = result.images.cpu()
     # An attacker who tells the original from T(x) is judged by each guess where it belongs.
-    image_fed = image if result.fed is None else result.fed.cpu()
+    image_fed = image if result.transformed is None else result.transformed.cpu()
     label, label_fed = torch.tensor([truth.label]), torch.tensor([truth.fed_label])
     fed, original = truth.transformed, truth.original
     guess = floors.aligned.guess(label)

@@ -1,7 +1,8 @@
 """`gradveil audit`: attack what a client releases, and say what it gives away."""
 
+import math
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,16 +12,17 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from gradveil.audit import DEFAULT_ARMS, Audit, AuditReport, AuditSettings, Summary, headline
+from gradveil.audit import DEFAULT_ARMS, Audit, AuditReport, AuditSettings, Summary, headline, load_capsules
 from gradveil.cli.options import AsJson, Device, Out, Overwrite, Quiet, Seed, make_console, print_json
 from gradveil.cli.policy_files import read_arm
 from gradveil.cli.progress import progress_bar
+from gradveil.data import load
 from gradveil.defences import expand_arms
 from gradveil.machine import find_device
-from gradveil.reports import draw_pictures, render_audit_page, render_csv
+from gradveil.reports import draw_grid, draw_pictures, render_audit_page, render_csv, to_png
 from gradveil.results import claimed_folder, record, to_json, write_file
 from gradveil.training import BRIEF
-from gradveil.types import ONE_GRADIENT, LocalTraining
+from gradveil.types import ONE_GRADIENT, LocalTraining, Reconstruction
 
 DEFAULTS = AuditSettings()
 DataName = Annotated[str, typer.Option("--data", help="Data set; see `gradveil data list`.")]
@@ -69,6 +71,13 @@ Shuffle = Annotated[bool, typer.Option("--local-shuffle", help="Take the images 
 ModeName = Annotated[
     str, typer.Option("--mode", help="Batch normalisation and dropout as in eval (a diagnostic) or as in train.")
 ]
+Capsules = Annotated[
+    list[Path] | None,
+    typer.Option("--capsule", help="Attack a captured round instead, a file of capsules/. Repeat for more."),
+]
+Truths = Annotated[
+    list[Path] | None, typer.Option("--truth", help="The truth part of a capsule that does not lie beside it.")
+]
 Workers = Annotated[int, typer.Option("--workers", help="Processes to use; the figures do not depend on it.")]
 
 
@@ -94,6 +103,8 @@ def audit(
     local_optimiser: LocalOptimiser = ONE_GRADIENT.optimiser,
     local_shuffle: Shuffle = False,
     mode: ModeName = ONE_GRADIENT.mode,
+    capsule: Capsules = None,
+    truth: Truths = None,
     workers: Workers = min(os.cpu_count() or 1, 8),
     out: Out = Path("runs/audit"),
     overwrite: Overwrite = False,
@@ -132,14 +143,27 @@ def audit(
     )
     console = make_console(quiet, as_json)
     place = str(find_device(device))
-    with claimed_folder(out, "audit", overwrite) as folder:
-        prepared = Audit(settings)
-        with progress_bar(console) as show:
-            report = prepared.run(
-                workers=workers,
-                device=place,
-                progress=lambda stage, share: show(stage, round(100 * share), 100),
+    with claimed_folder(out, "audit", overwrite) as folder, progress_bar(console) as show:
+
+        def progress(stage: str, share: float) -> None:
+            show(stage, round(100 * share), 100)
+
+        if capsule:
+            captured = load_capsules(
+                capsule,
+                load(data),
+                settings.attacks,
+                truths=truth,
+                steps=steps,
+                model=model if ":" in model else None,
+                seed=seed,
             )
+            if len(captured.truths) < len(captured.rounds):
+                write_unscored(folder, captured.attack(place, progress), console)
+                return
+            report = captured.run(place, progress)
+        else:
+            report = Audit(settings).run(workers=workers, device=place, progress=progress)
         result = record("audit", report.settings.to_record(), report.to_figures())
         write_results(folder, report, result)
     if as_json:
@@ -158,6 +182,29 @@ def write_results(folder: Path, report: AuditReport, result: dict[str, Any]) -> 
     write_file(folder / "report.html", render_audit_page(report, result))
     write_file(folder / "audit.csv", render_csv(report.rows))
     write_file(folder / "audit.json", to_json(result))
+
+
+def write_unscored(folder: Path, results: Mapping[str, Mapping[str, Reconstruction]], console: Console) -> None:
+    """Write what was rebuilt of capsules without their truth: pictures and losses; nothing can be scored."""
+    entries = []
+    for attack, capsules in results.items():
+        for capsule, one in capsules.items():
+            if one.status == "ok":
+                pictures = [(attack, list(one.images.cpu()))]
+                write_file(folder / f"{capsule}-{attack}.png", to_png(draw_grid(pictures)))
+            loss = one.matching_loss if math.isfinite(one.matching_loss) else None
+            entries.append(
+                {
+                    "capsule": capsule,
+                    "attack": attack,
+                    "status": one.status,
+                    "reason": one.reason,
+                    "matching_loss": loss,
+                    "labels": one.labels.tolist(),
+                }
+            )
+    write_file(folder / "audit.json", to_json(record("audit", {}, {"capsules": entries})))
+    console.print(f"{len(entries)} attacks without the truth: pictures and audit.json are in {folder}; no score.")
 
 
 def print_report(console: Console, report: AuditReport, folder: Path) -> None:

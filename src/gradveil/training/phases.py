@@ -1,4 +1,4 @@
-"""Moments of training that have a name: `init`, `step-10`, `epoch-1`, `final`."""
+"""Moments of training that have a name: `init`, `step-10`, `epoch-1`, `final`; together with others, `round-7`."""
 
 import re
 from collections.abc import Iterable
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from gradveil.errors import SettingsError
 
-PATTERN = re.compile(r"(?P<unit>step|epoch)-(?P<count>[1-9]\d{0,8})")
+PATTERN = re.compile(r"(?P<unit>step|epoch|round)-(?P<count>[1-9]\d{0,8})")
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,10 @@ class Phase:
         """Give the number of optimiser steps taken when this phase is reached; refuse one after the end."""
         if self.unit in ("init", "final"):
             return 0 if self.unit == "init" else steps_per_epoch * epochs
+        if self.unit == "round":
+            raise SettingsError(
+                f"phase '{self}' is one of collaborative training: choose init, step-N, epoch-N or final"
+            )
         last = epochs if self.unit == "epoch" else steps_per_epoch * epochs
         if self.count > last:
             raise SettingsError(

@@ -1,0 +1,174 @@
+"""The audit of captured rounds: attack what a capsule holds, and score it where the truth is at hand."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from gradveil.attacks import Attack
+from gradveil.audit.arm_notes import describe_arm
+from gradveil.audit.audit import PUBLIC, name_attacks
+from gradveil.audit.floors import make_floors
+from gradveil.audit.jobs import Attacked, attack_rounds
+from gradveil.audit.pairing import share_out
+from gradveil.audit.preflight import find_notices
+from gradveil.audit.report import AuditReport
+from gradveil.audit.scoring import score_cell
+from gradveil.audit.settings import AuditSettings
+from gradveil.audit.summary import pool_random_policies, summarise
+from gradveil.capsule import CapsulePaths, read_capsule, read_truth
+from gradveil.data import DataSet, choose_public
+from gradveil.defences import Arm
+from gradveil.errors import DataError, SettingsError
+from gradveil.rounds import Captured, Round, Truth
+from gradveil.training import BRIEF
+from gradveil.types import Reconstruction
+
+OnProgress = Callable[[str, float], None]
+
+
+@dataclass(frozen=True, eq=False)
+class CapsuleAudit:
+    """Captured rounds of one run, of the same model and defences, and how they are attacked.
+
+    `data` gives the public images and the chance floors; images that the truth names are left out of both.
+    """
+
+    rounds: Mapping[str, Round]
+    truths: Mapping[str, tuple[Truth, ...]]
+    data: DataSet
+    attacks: Mapping[str, Attack] = field(default_factory=dict)
+    floor_images: int = 2000
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not self.rounds:
+            raise SettingsError("no capsule to audit: give at least one")
+        first = next(iter(self.rounds.values()))
+        for name, one in self.rounds.items():
+            if (one.spec.name, one.known_defences) != (first.spec.name, first.known_defences):
+                raise SettingsError(f"{name} is of another model or arm than the others: audit each run on its own")
+        if first.spec.shape != self.data.shape or first.spec.classes != self.data.classes:
+            raise SettingsError(
+                f"the capsules are of images of {first.spec.shape} in {first.spec.classes} classes, {self.data.name} "
+                f"has {self.data.shape} in {self.data.classes}: choose the data they were made of"
+            )
+
+    @property
+    def arm(self) -> Arm:
+        """The defences that the capsules name, as an arm."""
+        defences = next(iter(self.rounds.values())).known_defences
+        return Arm(",".join(map(str, defences)) or "none", defences)
+
+    def public_data(self) -> DataSet:
+        """Leave out of the training split every image that the truth names."""
+        victims = {truth.image for truths in self.truths.values() for truth in truths}
+        left = [place for place in range(len(self.data.train)) if place not in victims]
+        return replace(self.data, train=self.data.train.take(torch.tensor(left)))
+
+    def attack(self, device: str = "cpu", progress: OnProgress | None = None) -> dict[str, dict[str, Reconstruction]]:
+        """Attack every capsule with every attack: attack → capsule → what was rebuilt."""
+        public = choose_public(self.public_data(), PUBLIC, self.seed).batch()
+        total, done = len(self.rounds) * len(self.attacks), 0
+        results: dict[str, dict[str, Reconstruction]] = {name: {} for name in self.attacks}
+        for name, attack in self.attacks.items():
+            for capsule, one in self.rounds.items():
+                (results[name][capsule],) = attack_rounds(
+                    [one], attack, name, public=public, seed=self.seed, device=device, report=lambda *_: None
+                )
+                done += 1
+                if progress is not None:
+                    progress("attacking", done / total)
+        return results
+
+    def run(self, device: str = "cpu", progress: OnProgress | None = None) -> AuditReport:
+        """Attack and score; every capsule needs its truth."""
+        missing = [name for name in self.rounds if name not in self.truths]
+        if missing:
+            raise DataError(f"{missing[0]} has no truth beside it: keep it with --keep-truth, or audit without scores")
+        floors = make_floors(self.public_data(), [self.arm], self.floor_images, False, self.seed, lambda _: None)[
+            self.arm.name
+        ]
+        started = time.perf_counter()
+        results = self.attack(device, progress)
+        images = sum(one.update.images for one in self.rounds.values()) * len(self.attacks)
+        seconds = (time.perf_counter() - started) / images
+        rows, attacked = [], []
+        for name, rebuilt in results.items():
+            for capsule, result in rebuilt.items():
+                some = self.pair(capsule, result, seconds, device)
+                rows += score_cell(self.arm.name, self.rounds[capsule].phase, name, some, floors)
+                attacked += some
+        order = sorted(range(len(rows)), key=lambda place: (rows[place].phase, rows[place].attack))
+        rows, attacked = [rows[place] for place in order], [attacked[place] for place in order]
+        summaries = tuple(summarise(rows))
+        first = next(iter(self.rounds.values()))
+        return AuditReport(
+            self.settings(),
+            tuple(rows),
+            summaries,
+            {self.arm.name: {name: floor.kind for name, floor in vars(floors).items()}},
+            {},
+            {},
+            {self.arm.name: describe_arm(self.arm, first.spec, self.seed, None, True)},
+            pool_random_policies(summaries),
+            self.data.class_names,
+            {name: attack.needs for name, attack in self.attacks.items()},
+            sum(tensor.numel() for tensor in first.update.tensors.values()),
+            tuple(dict.fromkeys(notice for one in attacked for notice in one.notices)),
+            tuple(attacked),
+        )
+
+    def pair(self, capsule: str, result: Reconstruction, seconds: float, device: str) -> list[Attacked]:
+        """Pair the rebuilt images of a capsule with the true ones."""
+        captured = Captured(self.rounds[capsule], self.truths[capsule])
+        notices = find_notices(captured, self.arm, device)
+        pairs = zip(captured.truths, share_out(result, captured.transformed()), strict=True)
+        return [
+            Attacked(truth, replace(one, history=(), similarities=(), pictures=()), seconds, seconds, notices)
+            for truth, one in pairs
+        ]
+
+    def settings(self) -> AuditSettings:
+        """Describe the audit for its report."""
+        first = next(iter(self.rounds.values()))
+        local = first.update.local
+        images = sum(one.update.images for one in self.rounds.values())
+        return AuditSettings(
+            data=self.data.name,
+            model=first.spec.name,
+            arms=(self.arm.name,),
+            phases=tuple(dict.fromkeys(one.phase for one in self.rounds.values())),
+            attacks=tuple(self.attacks),
+            images=images,
+            images_per_client=max(1, first.update.images // first.participants),
+            participants=first.participants,
+            local=replace(local, batch_size=None) if not local.takes_steps else local,
+            labels="hidden" if first.update.labels is None else "known",
+            knows_defence=bool(first.known_defences),
+            training=replace(BRIEF, loss=str(local.loss)),
+            floor_images=self.floor_images,
+            seed=self.seed,
+        )
+
+
+def load_capsules(
+    paths: Sequence[Path],
+    data: DataSet,
+    attacks: Sequence[str | Attack] = ("fast",),
+    *,
+    truths: Sequence[Path] | None = None,
+    steps: int | None = None,
+    model: str | nn.Module | None = None,
+    seed: int = 0,
+) -> CapsuleAudit:
+    """Read capsules and their truths, which lie beside them unless `truths` names them, and look the attacks up."""
+    named = name_attacks(attacks)
+    rounds = {CapsulePaths.of(path).tensors.stem: read_capsule(path, model) for path in paths}
+    beside = [path for path in paths if CapsulePaths.of(path).truth.exists()]
+    known = {CapsulePaths.of(path).tensors.stem: tuple(read_truth(path)) for path in truths or beside}
+    chosen = {name: attack if steps is None else attack.with_steps(steps) for name, attack in named.items()}
+    return CapsuleAudit(rounds, known, data, chosen, min(2000, len(data.train)), seed)
