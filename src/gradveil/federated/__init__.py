@@ -3,24 +3,24 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from gradveil.federated.outcomes import Dropped, RoundOutcome
 from gradveil.federated.participants import Participants, Released
 from gradveil.federated.settings import FEDAVG, Algorithm, FederatedSettings
+from gradveil.federated.state import is_unfinished
 
 if TYPE_CHECKING:
     from gradveil.federated.client_app import ParticipantApp
     from gradveil.federated.coordinator import Recording
     from gradveil.federated.in_process import InProcessGrid
     from gradveil.federated.run import EngineName, FederatedResult, run_federated
-    from gradveil.federated.state import is_unfinished
-    from gradveil.federated.strategy import CheckedStrategy, Dropped, RoundOutcome
+    from gradveil.federated.strategy import CheckedStrategy
 
 MODULES = {
     "client_app": ("ParticipantApp",),
     "coordinator": ("Recording",),
     "in_process": ("InProcessGrid",),
     "run": ("EngineName", "FederatedResult", "run_federated"),
-    "state": ("is_unfinished",),
-    "strategy": ("CheckedStrategy", "Dropped", "RoundOutcome"),
+    "strategy": ("CheckedStrategy",),
 }
 
 

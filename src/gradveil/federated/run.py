@@ -11,12 +11,12 @@ from gradveil.errors import SettingsError, UnknownNameError
 from gradveil.federated.coordinator import CAPSULES, FINAL, JOURNAL, Coordinator, OnRound, Recording
 from gradveil.federated.deployment import run_deployed
 from gradveil.federated.in_process import run_in_process
+from gradveil.federated.outcomes import RoundOutcome
 from gradveil.federated.participants import Participants
 from gradveil.federated.ray_engine import run_on_ray
 from gradveil.federated.settings import FederatedSettings
 from gradveil.federated.state import FILE as STATE
 from gradveil.federated.state import read_state
-from gradveil.federated.strategy import RoundOutcome
 from gradveil.journal import Journal
 from gradveil.results import record, to_json, write_file
 from gradveil.training import Weights, load_checkpoint

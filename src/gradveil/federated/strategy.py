@@ -3,14 +3,13 @@
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, final
+from typing import final
 
 from torch import Tensor
 
 from gradveil.capsule import name_capsule, write_capsule
-from gradveil.errors import GradveilError
 from gradveil.federated.flower import (
     ArrayRecord,
     ConfigRecord,
@@ -20,54 +19,13 @@ from gradveil.federated.flower import (
     MetricRecord,
     Strategy,
 )
+from gradveil.federated.outcomes import Dropped, RoundOutcome, TooFewRepliesError
 from gradveil.federated.participants import Participants
 from gradveil.federated.server import Server
 from gradveil.federated.wire import Expected, Reply, ReplyError, read_client, read_reply, to_arrays, write_instruction
 
 logger = logging.getLogger(__name__)
-SHOWN = 3
 REASON_LENGTH = 300
-
-
-@dataclass(frozen=True)
-class Dropped:
-    """A reply that was not used, or did not come; `client` is None if the node never said which one it is."""
-
-    client: int | None
-    reason: str
-
-    def __str__(self) -> str:
-        return f"{'an unknown client' if self.client is None else f'client {self.client}'}: {self.reason}"
-
-
-@dataclass(frozen=True)
-class RoundOutcome:
-    """One round: how many replies were valid, which were dropped, and the mean loss that clients report."""
-
-    round: int
-    valid: int
-    dropped: tuple[Dropped, ...]
-    loss: float | None
-    test_accuracy: float | None = None
-
-    def to_record(self) -> dict[str, Any]:
-        return asdict(self)
-
-    @classmethod
-    def from_record(cls, record: Mapping[str, Any]) -> "RoundOutcome":
-        return cls(**{**record, "dropped": tuple(Dropped(**one) for one in record["dropped"])})
-
-
-class TooFewRepliesError(GradveilError):
-    """A round with too few valid replies; the run stops."""
-
-    def __init__(self, outcome: RoundOutcome, clients: int, needed: int) -> None:
-        reasons = "; ".join(map(str, outcome.dropped[:SHOWN]))
-        more = f"; and {len(outcome.dropped) - SHOWN} more" if len(outcome.dropped) > SHOWN else ""
-        super().__init__(
-            f"round {outcome.round} stopped: {outcome.valid} of {clients} replies are valid and {needed} are needed "
-            f"({reasons}{more}); mend the clients and go on with --resume"
-        )
 
 
 @dataclass(frozen=True)
@@ -104,9 +62,7 @@ class ClientNumbers:
         if node not in self.known and client in self.known.values():
             raise ReplyError(f"it says that it is client {client}, which is another node")
         if node not in self.known and claims[client] > 1:
-            raise ReplyError(
-                f"{claims[client]} nodes say that they are client {client}: none of them can be told apart"
-            )
+            raise ReplyError(f"{claims[client]} nodes say that they are client {client}: none is believed")
         self.known[node] = client
 
 
