@@ -18,6 +18,7 @@ def to_image(pixels: Tensor) -> Image.Image:
 
 
 def to_png(image: Image.Image) -> bytes:
+    """Write a picture as PNG."""
     buffer = io.BytesIO()
     image.save(buffer, "PNG", optimize=True)
     return buffer.getvalue()
