@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from gradveil.client import Client, make_optimiser
 from gradveil.defences import parse_arm
+from gradveil.errors import DivergenceError
 from gradveil.federated.aggregation import ReplyError, ServerState, check_update, weighted_mean
 from gradveil.federated.settings import FederatedSettings
 from gradveil.models import ModelSpec
@@ -56,10 +57,10 @@ def test_the_mean_of_gradients_is_the_gradient_of_all_images() -> None:
         torch.testing.assert_close(mean.tensors[name], tensor, rtol=1e-4, atol=1e-7)
 
 
-def test_buffers_are_averaged_as_floats_and_keep_their_types() -> None:
+def test_buffers_are_averaged_as_floats_rounded_and_keep_their_types() -> None:
     buffers: list[dict[str, Tensor]] = [
         {"mean": torch.tensor([1.0]), "count": torch.tensor(3)},
-        {"mean": torch.tensor([2.0]), "count": torch.tensor(5)},
+        {"mean": torch.tensor([2.0]), "count": torch.tensor(4)},
     ]
     mean = weighted_mean({row: Update({"w": torch.zeros(1)}, 1, buffers=part) for row, part in enumerate(buffers)})
     assert mean.buffers is not None
@@ -109,6 +110,13 @@ def test_the_weights_are_a_copy() -> None:
 def test_a_good_update_passes() -> None:
     update = release(make_batch(4), LocalTraining(mode="train"))
     check_update(update, build().state_dict(), 1e4)
+
+
+def test_weights_that_are_not_finite_end_the_training() -> None:
+    server = ServerState(build(), replace(SETTINGS, algorithm="fedavg"), 1)
+    name, weight = next(iter(server.model.named_parameters()))
+    with pytest.raises(DivergenceError, match="round 1"):
+        server.apply(Update({name: torch.full_like(weight, float("inf"))}, 1), 1)
 
 
 @pytest.mark.parametrize(("value", "reason"), [(float("nan"), "NaN"), (float("inf"), "NaN"), (1e30, "norm")])

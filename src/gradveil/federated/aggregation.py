@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from gradveil.client import Weights, make_optimiser
-from gradveil.errors import InputError
+from gradveil.errors import DivergenceError, InputError
 from gradveil.federated.participants import copy_tensors
 from gradveil.federated.settings import FederatedSettings
 from gradveil.types import Update
@@ -20,7 +20,7 @@ class ReplyError(InputError):
 def weighted_mean(updates: Mapping[int, Update]) -> Update:
     """Take the mean of the updates, weighted by their numbers of images and summed in the order of the clients.
 
-    Buffers are averaged as floats and get their types back. Labels are dropped.
+    Buffers are averaged as floats and get their types back; whole numbers are rounded. Labels are dropped.
     """
     ordered = [updates[client] for client in sorted(updates)]
     counts = [update.images for update in ordered]
@@ -36,7 +36,8 @@ def mean_tensors(parts: Sequence[Mapping[str, Tensor]], counts: Sequence[int]) -
         total = torch.zeros_like(first, dtype=torch.float64)
         for part, count in zip(parts, counts, strict=True):
             total += count * part[name].double()
-        means[name] = (total / sum(counts)).to(first.dtype)
+        mean = total / sum(counts)
+        means[name] = (mean if first.is_floating_point() else mean.round()).to(first.dtype)
     return means
 
 
@@ -85,6 +86,11 @@ class ServerState:
         state = self.model.state_dict()
         for name, buffer in (update.buffers or {}).items():
             state[name].copy_(buffer)
+        if not all(torch.isfinite(tensor).all() for tensor in state.values()):
+            raise DivergenceError(
+                f"training diverged in round {number} (a weight is no longer finite): use a smaller learning rate, "
+                "less noise, or a smaller largest norm of the updates"
+            )
         return self.weights
 
     def take_step(self, update: Update, number: int) -> None:
@@ -99,4 +105,4 @@ class ServerState:
     def add_change(self, update: Update) -> None:
         for name, parameter in self.model.named_parameters():
             if name in update.tensors:
-                parameter += update.tensors[name]
+                parameter.add_(update.tensors[name])
