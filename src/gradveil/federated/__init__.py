@@ -1,1 +1,53 @@
-"""Collaborative training: participants, their server or their neighbours, and what each of them gets to see."""
+"""Collaborative training on Flower. A module is imported when one of its names is first used: Flower is optional."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from gradveil.federated.outcome import Dropped, FederatedResult, RoundOutcome
+from gradveil.federated.participants import Participants, Released
+from gradveil.federated.ring import run_decentralised
+from gradveil.federated.settings import FEDAVG, Algorithm, FederatedSettings
+
+if TYPE_CHECKING:
+    from gradveil.federated.client_app import ParticipantApp
+    from gradveil.federated.coordinator import Recording
+    from gradveil.federated.in_process import InProcessGrid
+    from gradveil.federated.run import EngineName, run_federated
+    from gradveil.federated.state import is_unfinished
+    from gradveil.federated.strategy import CheckedStrategy
+
+MODULES = {
+    "client_app": ("ParticipantApp",),
+    "coordinator": ("Recording",),
+    "in_process": ("InProcessGrid",),
+    "run": ("EngineName", "run_federated"),
+    "state": ("is_unfinished",),
+    "strategy": ("CheckedStrategy",),
+}
+
+
+def __getattr__(name: str) -> Any:
+    for module, names in MODULES.items():
+        if name in names:
+            return getattr(import_module(f"gradveil.federated.{module}"), name)
+    raise AttributeError(f"module 'gradveil.federated' has no attribute '{name}'")
+
+
+__all__ = [
+    "FEDAVG",
+    "Algorithm",
+    "CheckedStrategy",
+    "Dropped",
+    "EngineName",
+    "FederatedResult",
+    "FederatedSettings",
+    "InProcessGrid",
+    "ParticipantApp",
+    "Participants",
+    "Recording",
+    "Released",
+    "RoundOutcome",
+    "is_unfinished",
+    "run_decentralised",
+    "run_federated",
+]

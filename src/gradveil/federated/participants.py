@@ -43,14 +43,18 @@ class Participants:
 
     @cached_property
     def model(self) -> nn.Module:
+        return self.build_model()
+
+    def build_model(self) -> nn.Module:
+        """Build the model that everyone starts from; the same as in centralised training with this seed."""
         return build_defended(self.spec, self.arm.defences, self.settings.seed)
 
     def share(self, client: int) -> ImageSet:
         return self.data.train.take(self.shares[client])
 
     def first_weights(self) -> Weights:
-        """Return the weights that everyone starts from; the same as in centralised training with this seed."""
-        return build_defended(self.spec, self.arm.defences, self.settings.seed).state_dict()
+        """Return the weights that everyone starts from."""
+        return self.build_model().state_dict()
 
     def client_round(self, client: int, number: int, rounds: int, weights: Weights) -> Released:
         """Do the work of one participant in round `number` of `rounds`, counted from 1."""

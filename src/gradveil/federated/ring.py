@@ -18,11 +18,11 @@ from torch import Tensor
 from gradveil.capsule import name_capsule, write_capsule, write_truth
 from gradveil.client import Weights
 from gradveil.data import DataSet
-from gradveil.defences import build_defended
 from gradveil.errors import GradveilError, InputError, SettingsError
-from gradveil.federated.aggregation import ServerState, check_update, weighted_mean
 from gradveil.federated.exchange import TOPOLOGIES, Neighbours, Packing, Topology, connected
+from gradveil.federated.outcome import Dropped, FederatedResult, RoundOutcome, check_update
 from gradveil.federated.participants import Participants, Released
+from gradveil.federated.server import Server
 from gradveil.federated.settings import FederatedSettings
 from gradveil.federated.supervisor import RoundEnd, Supervisor
 from gradveil.machine import threads
@@ -30,24 +30,7 @@ from gradveil.study import OnProgress, silent
 from gradveil.training import accuracy
 from gradveil.types import Update
 
-
-@dataclass(frozen=True)
-class RoundResult:
-    """One finished round; `dropped` holds each client whose update was refused, with the reason."""
-
-    number: int
-    test_accuracy: float
-    valid: int
-    dropped: tuple[tuple[int, str], ...]
-
-
-@dataclass(frozen=True, eq=False)
-class DecentralisedResult:
-    """The weights that all participants end with, and the rounds."""
-
-    weights: dict[str, Tensor]
-    rounds: tuple[RoundResult, ...]
-    seconds: float
+CAPSULES = "capsules"
 
 
 @dataclass(frozen=True)
@@ -83,7 +66,7 @@ def run_decentralised(
     observer: int = 0,
     keep_truth: bool = False,
     progress: OnProgress = silent,
-) -> DecentralisedResult:
+) -> FederatedResult:
     """Train for so many rounds, those of the settings if None.
 
     In the rounds of `capture` the participant `observer` writes the update of each other one as a capsule to
@@ -93,12 +76,12 @@ def run_decentralised(
     check_plan(settings, topology, rounds, capture, observer)
     started = time.perf_counter()
     if capture:
-        (folder / "capsules").mkdir(parents=True, exist_ok=True)
+        (folder / CAPSULES).mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="gradveil-") as name:
         meeting, stored = Path(name) / "meeting", Path(name) / "data.pickle"
         stored.write_bytes(pickle.dumps(data))
         plan = Plan(settings, topology, rounds, frozenset(capture), observer, keep_truth, folder, meeting, stored)
-        results: list[RoundResult] = []
+        results: list[RoundOutcome] = []
 
         def keep(end: RoundEnd) -> None:
             if end.result is not None:
@@ -108,7 +91,7 @@ def run_decentralised(
         ends = Supervisor(plan, settings.clients, settings.timeout, keep).run()
     if len({digest for digest, _ in ends}) != 1:
         raise GradveilError("the participants ended with different weights: one of them passed on other updates")
-    return DecentralisedResult(load(ends[0][1]), tuple(results), time.perf_counter() - started)
+    return FederatedResult(load(ends[0][1]), tuple(results), time.perf_counter() - started)
 
 
 def check_plan(
@@ -128,65 +111,62 @@ def check_plan(
 
 
 class Participant:
-    """One participant at work."""
+    """One participant at work; it takes the server's steps too."""
 
     def __init__(self, rank: int, plan: Plan, data: DataSet) -> None:
         self.rank, self.plan, self.data = rank, plan, data
         self.participants = Participants(plan.settings, data)
-        spec, defences = self.participants.spec, self.participants.arm.defences
-        self.server = ServerState(build_defended(spec, defences, plan.settings.seed), plan.settings, plan.rounds)
+        self.server = Server(self.participants, plan.rounds)
         self.packing = Packing(self.server.model)
         self.neighbours = Neighbours(plan.topology, rank, plan.settings.clients, plan.settings.timeout)
 
     def run(self, report: Callable[[RoundEnd], None]) -> Weights:
         """Take part in every round and return the last weights."""
-        weights: Weights = self.server.weights
         for number in range(1, self.plan.rounds + 1):
-            released = self.participants.client_round(self.rank, number, self.plan.rounds, weights)
+            sent = self.server.weights()
+            released = self.participants.client_round(self.rank, number, self.plan.rounds, sent)
             rows = self.neighbours.gather(self.packing.pack(released.update))
-            updates, dropped = self.read(rows, number, weights)
+            updates, dropped = self.read(rows, number, sent)
             if number in self.plan.capture:
-                self.capture(number, weights, released, updates)
-            self.require_enough(number, updates, dropped)
-            weights = self.server.apply(weighted_mean(updates), number)
+                self.capture(number, sent, released, updates)
+            self.require_enough(number, len(updates), dropped)
+            self.server.apply(list(updates.values()), number)
             report(RoundEnd(number, self.test(number, len(updates), dropped) if self.rank == 0 else None))
-        return weights
+        return self.server.weights()
 
-    def read(self, rows: dict[int, Tensor], number: int, weights: Weights) -> tuple[dict[int, Update], dict[int, str]]:
+    def read(self, rows: dict[int, Tensor], number: int, sent: Weights) -> tuple[dict[int, Update], list[Dropped]]:
         """Tell usable updates from others; everyone sees the same bytes, so everyone drops the same ones."""
         local = self.participants.local(number, self.plan.rounds)
         updates: dict[int, Update] = {}
-        dropped: dict[int, str] = {}
+        dropped: list[Dropped] = []
         for client, row in rows.items():
             try:
                 update = self.packing.unpack(row, local)
-                if update.images > len(self.data.train):
-                    raise SettingsError(f"it is of {update.images} images, and there are {len(self.data.train)}")
-                check_update(update, weights, self.plan.settings.largest_norm)
+                check_update(update, sent, len(self.participants.shares[client]), self.plan.settings.largest_norm)
                 updates[client] = update
             except InputError as error:
-                dropped[client] = str(error)
+                dropped.append(Dropped(client, str(error)))
         return updates, dropped
 
-    def require_enough(self, number: int, updates: dict[int, Update], dropped: dict[int, str]) -> None:
-        needed = self.plan.settings.needed
-        if len(updates) < needed:
-            client, reason = next(iter(dropped.items()))
-            raise InputError(
-                f"round {number} has {len(updates)} valid updates of {self.plan.settings.clients}, and {needed} are "
-                f"needed (participant {client}: {reason}): use a smaller learning rate, or ask for fewer"
+    def require_enough(self, number: int, valid: int, dropped: list[Dropped]) -> None:
+        settings = self.plan.settings
+        if valid < settings.needed:
+            raise GradveilError(
+                f"round {number} stopped: {valid} of {settings.clients} updates are valid and {settings.needed} are "
+                f"needed ({dropped[0]}): mend the participants and start again"
             )
 
-    def capture(self, number: int, weights: Weights, released: Released, updates: dict[int, Update]) -> None:
+    def capture(self, number: int, sent: Weights, released: Released, updates: dict[int, Update]) -> None:
         """Write down what the observer sees, or, as one whom it sees, the truth about it."""
-        plan = self.plan
+        plan, settings = self.plan, self.plan.settings
         for client, update in updates.items():
-            path = plan.folder / "capsules" / name_capsule(number, client)
+            path = plan.folder / CAPSULES / name_capsule(number, client)
             if self.rank == plan.observer and client != self.rank:
-                write_capsule(path, self.participants.round_of(client, number, weights, update), number)
+                write_capsule(path, self.participants.round_of(client, number, sent, update), number)
             elif self.rank == client and client != plan.observer and plan.keep_truth:
-                write_truth(path, released.truths, {"data": plan.settings.data, "arm": plan.settings.arm})
+                made = {"data": settings.data, "arm": settings.arm, "round": number, "client": client}
+                write_truth(path, released.truths, made)
 
-    def test(self, number: int, valid: int, dropped: dict[int, str]) -> RoundResult:
+    def test(self, number: int, valid: int, dropped: list[Dropped]) -> RoundOutcome:
         """Test the new weights; one participant does it for all, because all have the same."""
-        return RoundResult(number, accuracy(self.server.model, self.data.test), valid, tuple(dropped.items()))
+        return RoundOutcome(number, valid, tuple(dropped), None, accuracy(self.server.model, self.data.test))

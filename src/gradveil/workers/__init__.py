@@ -3,8 +3,8 @@
 A job's result depends on the job alone, never on where or beside what it ran: its threads come from the settings.
 """
 
-from gradveil.workers.base import Crew, Job, OnProgress, OnResult, Report, Shared
+from gradveil.workers.base import Crew, Job, JobDeathError, OnProgress, OnResult, Report, Shared
 from gradveil.workers.cluster import Ray
 from gradveil.workers.local import Workers, end_with_parent
 
-__all__ = ["Crew", "Job", "OnProgress", "OnResult", "Ray", "Report", "Shared", "Workers", "end_with_parent"]
+__all__ = ["Crew", "Job", "JobDeathError", "OnProgress", "OnResult", "Ray", "Report", "Shared", "Workers", "end_with_parent"]

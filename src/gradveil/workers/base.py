@@ -5,6 +5,8 @@ from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any, Protocol, Self, TypeVar
 
+from gradveil.errors import GradveilError
+
 Result = TypeVar("Result")
 Outcome = TypeVar("Outcome", covariant=True)
 Value = TypeVar("Value", covariant=True)
@@ -17,6 +19,14 @@ OnResult = Callable[[int, Any], None]
 REPORT_SECONDS = 0.2
 DEATHS = 3
 """After this many dead workers, the job that they ran is taken to be the cause."""
+
+
+class JobDeathError(GradveilError):
+    """The job at `position` killed every process that ran it."""
+
+    def __init__(self, position: int, message: str) -> None:
+        super().__init__(message)
+        self.position = position
 
 
 class Job(Protocol[Outcome]):

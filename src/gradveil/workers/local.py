@@ -20,9 +20,9 @@ from typing import Any, Generic, Self, TypeVar
 
 import torch
 
-from gradveil.errors import GradveilError, SettingsError
+from gradveil.errors import SettingsError
 from gradveil.machine import threads
-from gradveil.workers.base import DEATHS, Job, OnProgress, OnResult, Result, Shared, throttled
+from gradveil.workers.base import DEATHS, Job, JobDeathError, OnProgress, OnResult, Result, Shared, throttled
 from gradveil.workers.sharing import Here, InFile, remember
 
 Value = TypeVar("Value")
@@ -157,9 +157,10 @@ class Round(Generic[Result]):
         for position in self.running.values():
             self.deaths[position] += 1
             if self.deaths[position] == DEATHS:
-                raise GradveilError(
+                raise JobDeathError(
+                    position,
                     f"{DEATHS} worker processes died over job {position + 1} of {len(self.jobs)}, perhaps for lack of "
-                    "memory: use fewer workers; --workers 1 shows the cause"
+                    "memory: use fewer workers; --workers 1 shows the cause",
                 ) from error
         self.running.clear()
 

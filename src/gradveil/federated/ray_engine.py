@@ -1,0 +1,37 @@
+"""Flower's simulation: the clients run as actors of a Ray that is started for the run, on this machine only."""
+
+from gradveil.errors import import_extra
+from gradveil.federated.client_app import ParticipantApp
+from gradveil.federated.coordinator import Coordinator
+from gradveil.federated.flower import Context, Grid, ServerApp, silenced
+from gradveil.workers import Workers
+
+SHARING = 2
+"""With two processes or more, `Workers` shares a value through a file, which Ray's actors can read."""
+
+
+def run_on_ray(coordinator: Coordinator, workers: int) -> None:
+    """Run the clients in `workers` actors."""
+    import_extra("ray", "federated")
+    from flwr.simulation import run_simulation
+
+    participants = coordinator.participants
+    server_app = ServerApp()
+
+    @server_app.main()
+    def main(grid: Grid, context: Context) -> None:
+        del context
+        coordinator.serve(grid)
+
+    with silenced(), Workers(SHARING) as crew:
+        app = ParticipantApp(crew.share(participants), coordinator.truth_keeper())
+        # It is deprecated in favour of `flwr run`, which starts processes of its own; there is no other for Python.
+        run_simulation(
+            server_app,
+            app(),
+            participants.settings.clients,
+            backend_config={
+                "client_resources": {"num_cpus": 1, "num_gpus": 0.0},
+                "init_args": {"num_cpus": workers, "log_to_driver": False},
+            },
+        )

@@ -1,0 +1,81 @@
+"""What a run needs to go on after a kill: one sealed file, so that no kill can leave two that disagree."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor
+
+from gradveil.errors import CheckpointError, SettingsError
+from gradveil.federated.server import Server
+from gradveil.results import canonical, write_file
+
+FILE = "resume.safetensors"
+MODEL, MOMENTUM = "model/", "momentum/"
+
+
+def save_state(folder: Path, server: Server, made: Mapping[str, Any], number: int, seconds: float) -> None:
+    """Write the weights, the momenta and the number of the last finished round; `made` describes the run."""
+    tensors = {f"{MODEL}{name}": tensor for name, tensor in server.model.state_dict().items()}
+    for name, parameter in server.model.named_parameters():
+        momentum = server.optimiser.state[parameter].get("momentum_buffer")
+        if momentum is not None:
+            tensors[f"{MOMENTUM}{name}"] = momentum
+    tensors = {name: tensor.detach().contiguous() for name, tensor in sorted(tensors.items())}
+    metadata = {"state": canonical({"made": dict(made), "round": number, "seconds": seconds}).decode()}
+    metadata["sha256"] = digest(tensors, metadata["state"])
+    write_file(folder / FILE, save(tensors, metadata))
+
+
+def load_state(folder: Path, server: Server, made: Mapping[str, Any]) -> tuple[int, float]:
+    """Put the server back to where the run was saved; return the number of finished rounds and the seconds so far."""
+    state, tensors = read_state(folder / FILE)
+    check_made(folder, json.loads(json.dumps(made)), state["made"])
+    weights = {name.removeprefix(MODEL): tensor for name, tensor in tensors.items() if name.startswith(MODEL)}
+    server.model.load_state_dict(weights)
+    for name, parameter in server.model.named_parameters():
+        if f"{MOMENTUM}{name}" in tensors:
+            buffer = torch.empty_like(parameter, requires_grad=False).copy_(tensors[f"{MOMENTUM}{name}"])
+            server.optimiser.state[parameter]["momentum_buffer"] = buffer
+    return int(state["round"]), float(state["seconds"])
+
+
+def read_state(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """Read a state and check its seal."""
+    if not path.exists():
+        raise CheckpointError(f"{path.parent} holds no run to resume: start one there without --resume")
+    try:
+        with safe_open(path, framework="pt") as file:
+            metadata = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in sorted(file.keys())}
+    except (OSError, SafetensorError) as error:
+        raise CheckpointError(f"{path} cannot be read: {error}; start the run again in another folder") from error
+    text = metadata.get("state", "")
+    if digest(tensors, text) != metadata.get("sha256"):
+        raise CheckpointError(f"{path} was changed or damaged (its SHA-256 differs): start the run in another folder")
+    state: dict[str, Any] = json.loads(text)
+    return state, tensors
+
+
+def check_made(folder: Path, now: Mapping[str, Any], before: Mapping[str, Any]) -> None:
+    """Refuse to go on with a run that was made otherwise."""
+    for name in sorted({*now, *before}):
+        if now.get(name) != before.get(name):
+            raise SettingsError(
+                f"the run in {folder} has {name} {before.get(name)}, not {now.get(name)}: resume it with the options "
+                "it was started with, or start another in a new folder"
+            )
+
+
+def digest(tensors: Mapping[str, Tensor], text: str) -> str:
+    return hashlib.sha256(save(dict(tensors)) + text.encode()).hexdigest()
+
+
+def is_unfinished(folder: Path) -> bool:
+    """Tell whether a folder holds a run that was cut short."""
+    return (folder / FILE).exists() and not (folder / "federate.json").exists()
