@@ -81,7 +81,7 @@ def take_part(rank: int, count: int, topology: Topology, meeting: Path, fault: i
 def run_all(count: int, topology: Topology, folder: Path, fault: int = 0) -> list[object]:
     context = multiprocessing.get_context("forkserver")
     # The processes of other tests here are forked from the same one: it imports for all.
-    context.set_forkserver_preload([__name__, "gradveil.federated.ring"])
+    context.set_forkserver_preload([__name__, "gradveil.federated.ring", "torch._dynamo"])
     pipes, processes = [], []
     for rank in range(count):
         here, there = context.Pipe(duplex=False)

@@ -1,5 +1,6 @@
 """Training without a server: the same weights and capsules as with one, and a clear end if a participant fails."""
 
+import contextlib
 import multiprocessing
 import os
 import signal
@@ -138,9 +139,9 @@ def listening_addresses(process: int) -> set[str]:
     """List the addresses on which a process listens, from the kernel's tables."""
     inodes = set()
     for entry in Path(f"/proc/{process}/fd").iterdir():
-        target = str(entry.readlink())
-        if target.startswith("socket:["):
-            inodes.add(target[8:-1])
+        # A file may be closed while we look.
+        with contextlib.suppress(OSError):
+            inodes.add(str(entry.readlink()).removeprefix("socket:[").removesuffix("]"))
     addresses = set()
     for table, family in (("tcp", socket.AF_INET), ("tcp6", socket.AF_INET6)):
         path = Path(f"/proc/{process}/net/{table}")

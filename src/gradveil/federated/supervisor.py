@@ -105,7 +105,8 @@ class Supervisor:
 
     def start(self) -> None:
         context = multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload([type(self.work).__module__])
+        # torch imports its compiler, which takes seconds, with the first optimiser: once is enough for all processes.
+        context.set_forkserver_preload([type(self.work).__module__, "torch._dynamo"])
         for rank in range(self.count):
             here, there = context.Pipe(duplex=False)
             process = context.Process(target=take_part, args=(rank, self.work, there), name=f"participant {rank}")
