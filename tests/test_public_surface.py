@@ -15,6 +15,7 @@ PACKAGES = (
     "client",
     "data",
     "defences",
+    "federated",
     "gradients",
     "metrics",
     "models",

@@ -27,6 +27,11 @@ COMMANDS: dict[str, Entry] = {
     "audit": Entry(
         "audit", "audit", "Attack the updates that clients release, image by image, beside the chance level."
     ),
+    "federate": Entry(
+        "federate",
+        "federate",
+        "Train together with others on Flower; the weights, captured rounds and federate.json go to the folder.",
+    ),
     "score": Entry(
         "score",
         "score_policy",

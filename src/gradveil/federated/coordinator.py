@@ -34,7 +34,7 @@ OnRound = Callable[[RoundOutcome, int], None]
 
 @dataclass(frozen=True)
 class Recording:
-    """What a run keeps: capsules of the rounds in `capture`, with their truth if asked, and weights at `checkpoints`."""
+    """What a run keeps: capsules of the rounds in `capture`, their truth if asked, and weights at `checkpoints`."""
 
     capture: tuple[int, ...] = ()
     keep_truth: bool = False
@@ -47,6 +47,10 @@ class Recording:
                 raise SettingsError(f"round {number} is to be kept and there are {rounds}: choose from 1 to {rounds}")
         if self.keep_truth and not self.capture:
             raise SettingsError("the truth is kept of captured rounds: name some with --capture, as in --capture 1,10")
+
+    def truth_keeper(self, folder: Path) -> TruthKeeper | None:
+        """Return what the clients of the run in `folder` keep of the truth, if anything."""
+        return TruthKeeper(folder / CAPSULES, self.capture) if self.keep_truth else None
 
 
 class Coordinator:
@@ -100,13 +104,8 @@ class Coordinator:
             return self.settings.client_batch
         return works.count_steps(share) * works.size_of(share)
 
-    def truth_keeper(self) -> TruthKeeper | None:
-        """Return what the clients keep of the truth, if anything."""
-        wanted = self.recording.keep_truth
-        return TruthKeeper(self.folder / CAPSULES, self.recording.capture) if wanted else None
-
     def serve(self, grid: Grid, numbers: Mapping[int, int] | None = None) -> None:
-        """Run the rounds that are left over a grid; `numbers` are the clients of its nodes, if the engine knows them."""
+        """Run the rounds that are left over a grid; `numbers` are the clients of its nodes, if they are known."""
         if self.done < self.rounds:
             wait_for_nodes(grid, self.settings.clients)
             strategy = CheckedStrategy(
@@ -127,7 +126,7 @@ class Coordinator:
         self.save_weights(FINAL, "final", self.rounds)
 
     def end_round(self, outcome: RoundOutcome) -> None:
-        """Test if it is time, write the journal, then save what is needed to go on: in this order, see `cut_journal`."""
+        """Test if it is time, write the journal, then save the state: a saved round always has its line."""
         number = outcome.round
         stopped = outcome.valid < self.settings.needed
         if not stopped and (number % self.test_every == 0 or number == self.rounds):

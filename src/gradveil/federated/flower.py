@@ -20,6 +20,8 @@ ENVIRONMENT = {
     "RAY_USAGE_STATS_ENABLED": "0",
     # Without a cluster over several machines, Ray binds to 127.0.0.1.
     "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
+    # Without it, Ray warns that it will leave graphics cards visible to tasks that asked for none.
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
 }
 HOME = "FLWR_HOME"
 

@@ -16,8 +16,10 @@ from gradveil.federated.client_app import AppFactory, ParticipantApp
 from gradveil.federated.coordinator import Coordinator
 from gradveil.federated.flower import Context, Error, Grid, Message, RecordDict, silenced
 from gradveil.federated.flower_internals import CRASHED, RAISED, RUN_NUMBER, Run, make_run, number_message
-from gradveil.workers import JobDeathError, Report, Workers
+from gradveil.workers import Job, JobDeathError, Report, Workers
 
+Answer = tuple[Message, Context]
+"""A reply, and the client's context after it."""
 FIRST_NODE = 1
 """Flower gives the number 0 to nobody."""
 
@@ -35,7 +37,7 @@ class ClientJob:
     context: Context
     timeout: float | None
 
-    def run(self, report: Report) -> "tuple[Message, Context] | None":
+    def run(self, report: Report) -> Answer | None:
         del report
         started = time.monotonic()
         try:
@@ -152,19 +154,20 @@ class InProcessGrid(Grid):
                 self.replies[number], self.contexts[message.metadata.dst_node_id] = answer
         return numbers
 
-    def answers(self, jobs: list[ClientJob]) -> "list[tuple[Message, Context] | None]":
+    def answers(self, jobs: list[ClientJob]) -> list[Answer | None]:
         """Run the jobs; a client that kills its process again and again gets an error reply, and the others go on."""
-        done: dict[int, tuple[Message, Context] | None] = {}
+        done: dict[int, Answer | None] = {}
         while len(done) < len(jobs):
             open_jobs = [position for position in range(len(jobs)) if position not in done]
 
-            def keep(at: int, answer: "tuple[Message, Context] | None", places: list[int] = open_jobs) -> None:
+            def keep(at: int, answer: Answer | None, places: list[int] = open_jobs) -> None:
                 if at < len(places):
                     done[places[at]] = answer
 
             try:
                 # With a second job beside it, a single one does not run in this process, which it might kill.
-                self.workers.run([*(jobs[position] for position in open_jobs), Idle()], None, keep)
+                batch: list[Job[Answer | None]] = [*(jobs[position] for position in open_jobs), Idle()]
+                self.workers.run(batch, None, keep)
             except JobDeathError as error:
                 job = jobs[open_jobs[error.position]]
                 done[open_jobs[error.position]] = Message(Error(CRASHED, str(error)), reply_to=job.message), job.context
@@ -175,6 +178,6 @@ def run_in_process(coordinator: Coordinator, workers: int) -> None:
     """Run the clients in this process, or in `workers` processes of this machine."""
     participants = coordinator.participants
     with silenced(), Workers(workers, participants.settings.training.threads) as crew:
-        app = ParticipantApp(crew.share(participants), coordinator.truth_keeper())
+        app = ParticipantApp(crew.share(participants), coordinator.recording.truth_keeper(coordinator.folder))
         grid = InProcessGrid(app, participants.settings.clients, crew)
         coordinator.serve(grid, grid.numbers)

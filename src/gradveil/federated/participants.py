@@ -62,7 +62,7 @@ class Participants:
         places = self.places(client, number)
         chosen = self.data.train.take(places)
         steps: list[Step] = []
-        update = Client(self.model, self.local(number, rounds), self.others(client)).update(
+        update = Client(self.model, self.local(number, rounds, client), self.others(client)).update(
             weights,
             chosen.batch(),
             self.arm.defences,
@@ -84,12 +84,17 @@ class Participants:
         source = generator(settings.seed, "federated", "shuffle", client, epoch)
         return share[torch.randperm(len(share), generator=source)[step * size : (step + 1) * size]]
 
-    def local(self, number: int, rounds: int) -> LocalTraining:
-        """Return how a client works in a round: with FedAvg the rate falls linearly to zero."""
+    def local(self, number: int, rounds: int, client: int) -> LocalTraining:
+        """Return how a client works in a round: with FedAvg the rate falls linearly to zero.
+
+        A client with fewer images than a local batch takes all of them at every step.
+        """
         works = self.settings.works
         if self.settings.algorithm == "fedsgd":
             return works
-        return replace(works, learning_rate=works.learning_rate * (1 - (number - 1) / rounds))
+        share = len(self.shares[client])
+        rate = works.learning_rate * (1 - (number - 1) / rounds)
+        return replace(works, learning_rate=rate, batch_size=min(works.size_of(share), share))
 
     def others(self, client: int) -> Batch:
         """Return the images of the client that a defence may mix with."""

@@ -24,7 +24,7 @@ def run_on_ray(coordinator: Coordinator, workers: int) -> None:
         coordinator.serve(grid)
 
     with silenced(), Workers(SHARING) as crew:
-        app = ParticipantApp(crew.share(participants), coordinator.truth_keeper())
+        app = ParticipantApp(crew.share(participants), coordinator.recording.truth_keeper(coordinator.folder))
         # It is deprecated in favour of `flwr run`, which starts processes of its own; there is no other for Python.
         run_simulation(
             server_app,

@@ -47,7 +47,7 @@ class Capture:
 class ClientNumbers:
     """Which node is which client.
 
-    A node says which client it is in its first valid reply, unless the engine knows already. It stays that client.
+    A node says which client it is in its first reply, unless the engine knows already. It stays that client.
     """
 
     clients: int
@@ -134,8 +134,7 @@ class CheckedStrategy(Strategy):
     def sort_out(self, replies: Sequence[Message], number: int) -> tuple[list[Reply], list[Dropped]]:
         """Return the valid replies in the order of the clients, and why the others were dropped."""
         settings = self.settings
-        local = self.participants.local(number, self.server.rounds)
-        expected = Expected(self.server.trained(), self.server.buffers(), local, settings.largest_norm)
+        expected = Expected(self.server.trained(), self.server.buffers(), settings.largest_norm)
         claimed = [read_client(reply.content) for reply in replies if reply.has_content()]
         claims = Counter(client for client in claimed if client is not None)
         answered: set[int] = set()
@@ -147,7 +146,7 @@ class CheckedStrategy(Strategy):
                 if node in answered:
                     raise ReplyError("it replied twice")
                 answered.add(node)
-                valid.append(self.read(message, expected, claims))
+                valid.append(self.read(message, number, expected, claims))
             except ReplyError as error:
                 dropped.append(Dropped(self.name(message), shorten(str(error))))
         silent = [node for node in self.nodes if node not in answered]
@@ -156,12 +155,16 @@ class CheckedStrategy(Strategy):
         dropped.sort(key=lambda one: (one.client is None, one.client))
         return sorted(valid, key=lambda reply: reply.client), dropped
 
-    def read(self, message: Message, expected: Expected, claims: Mapping[int, int]) -> Reply:
-        """Check one reply."""
+    def read(self, message: Message, number: int, expected: Expected, claims: Mapping[int, int]) -> Reply:
+        """Check one reply to round `number`."""
         if message.has_error():
             raise ReplyError(message.error.reason or f"an error with the code {message.error.code}")
-        reply = read_reply(message.content, expected)
-        self.numbers.check(message.metadata.src_node_id, reply.client, claims)
+        client = read_client(message.content)
+        if client is None:
+            raise ReplyError("it does not say which client it is from")
+        self.numbers.check(message.metadata.src_node_id, client, claims)
+        local = self.participants.local(number, self.server.rounds, client)
+        reply = read_reply(message.content, expected, local)
         share = len(self.participants.shares[reply.client])
         if reply.update.images > share:
             raise ReplyError(f"it is of {reply.update.images} images: the client has {share}")
@@ -182,6 +185,7 @@ class CheckedStrategy(Strategy):
     def aggregate_evaluate(self, server_round: int, replies: Iterable[Message]) -> MetricRecord | None:
         """Return nothing: no client evaluates."""
         del server_round, replies
+        return None
 
     def summary(self) -> None:
         """Log what the strategy does."""

@@ -33,11 +33,10 @@ class Reply:
 
 @dataclass(frozen=True, eq=False)
 class Expected:
-    """What a reply must look like: `trained` and `buffers` as they were sent, and how the clients work."""
+    """What a reply must look like: `trained` and `buffers` as they were sent, and the largest norm of an update."""
 
     trained: Mapping[str, Tensor]
     buffers: Mapping[str, Tensor]
-    local: LocalTraining
     largest_norm: float
 
 
@@ -61,7 +60,7 @@ def read_instruction(content: RecordDict) -> tuple[dict[str, Tensor], int, int]:
     config = content.config_records[ROUND]
     number, rounds = config["round"], config["rounds"]
     if not (isinstance(number, int) and isinstance(rounds, int) and 1 <= number <= rounds):
-        raise ReplyError(f"the server asks for round {number} of {rounds}: both must be whole numbers from 1")
+        raise ReplyError(f"the server asks for round {number!r} of {rounds!r}: both must be whole numbers from 1")
     return to_tensors(content.array_records[WEIGHTS]), number, rounds
 
 
@@ -76,8 +75,11 @@ def write_reply(client: int, update: Update, loss: float) -> RecordDict:
     )
 
 
-def read_reply(content: RecordDict, expected: Expected) -> Reply:
-    """Check every part of a reply and return it; `ReplyError` says what is wrong."""
+def read_reply(content: RecordDict, expected: Expected, local: LocalTraining) -> Reply:
+    """Check every part of a reply and return it; `ReplyError` says what is wrong.
+
+    `local` is how the client works: everyone knows it, so it does not travel.
+    """
     if set(content.array_records) != {UPDATE, BUFFERS} or set(content.metric_records) != {FIGURES}:
         raise ReplyError(f"it has the records {', '.join(sorted(content)) or 'none'}, not update, buffers and figures")
     client, images, loss = read_figures(content.metric_records[FIGURES])
@@ -86,7 +88,7 @@ def read_reply(content: RecordDict, expected: Expected) -> Reply:
     check_norm("update", tensors, expected.largest_norm)
     changes = {name: buffer.double() - expected.buffers[name].double() for name, buffer in buffers.items()}
     check_norm("change of the buffers", changes, expected.largest_norm)
-    return Reply(client, Update(tensors, images, expected.local, None, buffers or None), loss)
+    return Reply(client, Update(tensors, images, local, None, buffers or None), loss)
 
 
 def read_client(content: RecordDict) -> int | None:

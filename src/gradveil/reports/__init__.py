@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from gradveil.reports.attack_pictures import draw_losses, draw_paths, draw_similarities, draw_strip
     from gradveil.reports.audit_page import draw_pictures, render_audit_page, render_csv
     from gradveil.reports.curves import draw_curves
+    from gradveil.reports.federated_curves import draw_rounds
     from gradveil.reports.pareto import Point, draw_pareto
     from gradveil.reports.pictures import data_address, draw_grid, to_image, to_png
     from gradveil.reports.score_figures import Bar, draw_bars, draw_similarity
@@ -18,6 +19,7 @@ MODULES = {
     "audit_page": ("draw_pictures", "render_audit_page", "render_csv"),
     "curves": ("draw_curves",),
     "pareto": ("Point", "draw_pareto"),
+    "federated_curves": ("draw_rounds",),
     "pictures": ("data_address", "draw_grid", "to_image", "to_png"),
     "score_figures": ("Bar", "draw_bars", "draw_similarity"),
     "search_page": ("render_search_page",),
@@ -45,6 +47,7 @@ __all__ = [
     "draw_paths",
     "draw_pictures",
     "draw_policies",
+    "draw_rounds",
     "draw_similarities",
     "draw_similarity",
     "draw_strip",

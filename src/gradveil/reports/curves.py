@@ -53,8 +53,8 @@ def marker(points: Sequence[object]) -> str:
     return ".-" if len(points) < FEW else "-"
 
 
-def finish(axes: Axes, name: str) -> None:
-    axes.set_xlabel("epoch")
+def finish(axes: Axes, name: str, unit: str = "epoch") -> None:
+    axes.set_xlabel(unit)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_ylabel(name)
     axes.grid(alpha=0.3)

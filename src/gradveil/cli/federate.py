@@ -1,0 +1,278 @@
+"""`gradveil federate`: train a model together, as participants of a collaborative training would."""
+
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, get_args
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from gradveil import data as data_sets
+from gradveil.cli.data import Root
+from gradveil.cli.options import AsJson, Out, Overwrite, Quiet, Seed, make_console, print_json
+from gradveil.cli.policy_files import read_arm, read_policy
+from gradveil.cli.progress import progress_bar
+from gradveil.errors import OutputError, SettingsError
+from gradveil.federated import FEDAVG, FederatedSettings
+from gradveil.reports import draw_rounds
+from gradveil.results import claimed_folder, write_file
+from gradveil.types import LocalTraining, Mode, OptimiserName
+
+if TYPE_CHECKING:
+    from gradveil.federated import RoundOutcome
+
+DEFAULTS = FederatedSettings()
+BY_CLASS = "classes:2"
+SHOWN = 10
+INTERRUPTED = 130
+
+Data = Annotated[str, typer.Option("--data", help="A name of 'gradveil data list', folder:PATH or npz:PATH.")]
+Model = Annotated[str, typer.Option("--model", help="A model by name, or your own as package.module:factory.")]
+Clients = Annotated[int, typer.Option("--clients", help="Participants; each image belongs to one of them.")]
+Rounds = Annotated[
+    int | None, typer.Option("--rounds", help="Default: 12 passes over all images with fedsgd, 20 rounds with fedavg.")
+]
+AlgorithmName = Annotated[
+    str, typer.Option("--algorithm", help="fedsgd: clients send gradients; fedavg: weight changes of local training.")
+]
+PolicyText = Annotated[
+    str, typer.Option("--policy", help="Transform every image, e.g. by 3-1-7+43-18-18 or policies.json.")
+]
+Base = Annotated[bool, typer.Option("--base/--no-base", help="Random crop and flip of every image, before the policy.")]
+Defences = Annotated[
+    list[str] | None,
+    typer.Option("--defence", help="Another defence as in an audit's arm, e.g. gaussian:1e-3; may be repeated."),
+]
+ModeName = Annotated[str, typer.Option("--mode", help="Batch normalisation and dropout as in train or as in eval.")]
+PartitionName = Annotated[
+    str, typer.Option("--partition", help="iid, dirichlet:ALPHA, classes:K, or by-class (classes:2).")
+]
+BatchSize = Annotated[
+    int | None,
+    typer.Option("--batch-size", help="Images of a client's gradient, or of a local step. Default: 64 / clients; 32."),
+]
+LocalEpochs = Annotated[
+    int | None, typer.Option("--local-epochs", help="Passes over its images in a round of fedavg; 1 unless given.")
+]
+LocalSteps = Annotated[int | None, typer.Option("--local-steps", help="Steps of a round of fedavg, instead of epochs.")]
+LocalOptimiser = Annotated[str, typer.Option("--local-optimiser", help="Optimiser of local steps: sgd, adam or muon.")]
+LearningRate = Annotated[
+    float | None, typer.Option("--learning-rate", help="The server's with fedsgd, the clients' with fedavg.")
+]
+LocalMomentum = Annotated[float, typer.Option("--local-momentum", help="Momentum of local steps.")]
+Capture = Annotated[
+    str, typer.Option("--capture", help="Rounds whose updates are kept as capsules, e.g. 1,10.")
+]
+KeepTruth = Annotated[bool, typer.Option("--keep-truth", help="Let clients keep the images behind captured updates.")]
+Checkpoints = Annotated[str, typer.Option("--checkpoints", help="Rounds whose weights are kept, e.g. 1,100.")]
+Engine = Annotated[str, typer.Option("--engine", help="in-process, ray (Flower's simulation) or deployment.")]
+LeastValid = Annotated[
+    int | None, typer.Option("--least-valid", help="Valid replies that a round needs; more than half unless given.")
+]
+LargestNorm = Annotated[float, typer.Option("--largest-norm", help="An update with a larger norm is dropped.")]
+Timeout = Annotated[float, typer.Option("--timeout", help="Seconds that the server waits for the replies of a round.")]
+Workers = Annotated[int, typer.Option("--workers", help="Processes to use; the weights do not depend on it.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Go on with the run in the folder, with the same options.")]
+
+
+def federate(
+    data: Data = DEFAULTS.data,
+    root: Root = None,
+    model: Model = DEFAULTS.model,
+    clients: Clients = DEFAULTS.clients,
+    rounds: Rounds = None,
+    algorithm: AlgorithmName = DEFAULTS.algorithm,
+    policy: PolicyText = "none",
+    base: Base = True,
+    defence: Defences = None,
+    mode: ModeName = FEDAVG.mode,
+    partition: PartitionName = DEFAULTS.partition,
+    batch_size: BatchSize = None,
+    local_epochs: LocalEpochs = None,
+    local_steps: LocalSteps = None,
+    local_optimiser: LocalOptimiser = FEDAVG.optimiser,
+    local_momentum: LocalMomentum = FEDAVG.momentum,
+    learning_rate: LearningRate = None,
+    capture: Capture = "",
+    keep_truth: KeepTruth = False,
+    checkpoints: Checkpoints = "",
+    engine: Engine = "in-process",
+    workers: Workers = 1,
+    least_valid: LeastValid = None,
+    largest_norm: LargestNorm = DEFAULTS.largest_norm,
+    timeout: Timeout = DEFAULTS.timeout,
+    resume: Resume = False,
+    out: Out = Path("runs/federate"),
+    overwrite: Overwrite = False,
+    seed: Seed = 0,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Train together with others on Flower; the weights, captured rounds and federate.json go to the folder."""
+    from gradveil.federated import run_federated
+
+    console = make_console(quiet, as_json)
+    training = DEFAULTS.training
+    if algorithm == "fedsgd" and learning_rate is not None:
+        training = replace(training, learning_rate=learning_rate)
+    settings = FederatedSettings(
+        data=data,
+        model=model,
+        clients=clients,
+        algorithm=algorithm,  # type: ignore[arg-type]  # a wrong name is refused there
+        arm=write_arm(base, policy, defence or []),
+        partition=BY_CLASS if partition == "by-class" else partition,
+        rounds=rounds,
+        batch_size=batch_size,
+        local=choose_local(local_epochs, local_steps, batch_size, local_optimiser, learning_rate, local_momentum, mode),
+        training=training,
+        least_valid=least_valid,
+        largest_norm=largest_norm,
+        timeout=timeout,
+        seed=seed,
+    )
+    captured, kept = read_rounds(capture, "--capture"), read_rounds(checkpoints, "--checkpoints")
+    with progress_bar(console) as loading:
+        loaded = data_sets.load(data, root, loading)
+    with run_folder(out, resume, overwrite) as folder, rounds_bar(console) as progress:
+        result = run_federated(
+            settings,
+            loaded,
+            folder,
+            engine=engine,  # type: ignore[arg-type]  # a wrong name is refused there
+            workers=workers,
+            capture=captured,
+            keep_truth=keep_truth,
+            checkpoints=kept,
+            resume=resume,
+            progress=progress,
+            root=root,
+        )
+    title = f"{settings.model} on {settings.data}, {settings.clients} clients, {settings.algorithm}, {settings.arm}"
+    write_file(folder / "curve.png", draw_rounds(result.rounds, title))
+    if as_json:
+        print_json(json.loads((folder / "federate.json").read_text()))
+    console.print(make_table(result.rounds))
+    console.print(summarise(settings, result.rounds, result.seconds, folder))
+
+
+def write_arm(base: bool, policy: str, others: Sequence[str]) -> str:
+    """Write the base augmentation, the policy and the other defences as one arm."""
+    chosen = read_policy(policy)
+    parts = [*([] if chosen == "none" else [f"policy:{chosen}"]), *map(read_arm, others)]
+    if not parts:
+        return "crop-flip" if base else "none"
+    return ",".join(parts if base else [*parts, "no-base"])
+
+
+def choose_local(
+    epochs: int | None,
+    steps: int | None,
+    batch_size: int | None,
+    optimiser: str,
+    learning_rate: float | None,
+    momentum: float,
+    mode: str,
+) -> LocalTraining:
+    """Take the local training of FedAvg and put what the person chose in its place."""
+    for name, value, allowed in (("mode", mode, Mode), ("local optimiser", optimiser, OptimiserName)):
+        if value not in get_args(allowed):
+            raise SettingsError(f"{name} '{value}': choose from {', '.join(get_args(allowed))}")
+    return replace(
+        FEDAVG,
+        epochs=FEDAVG.epochs if epochs is None and steps is None else epochs,
+        steps=steps,
+        batch_size=batch_size or FEDAVG.batch_size,
+        optimiser=optimiser,  # type: ignore[arg-type]
+        learning_rate=learning_rate or FEDAVG.learning_rate,
+        momentum=momentum,
+        mode=mode,  # type: ignore[arg-type]
+    )
+
+
+def read_rounds(text: str, option: str) -> list[int]:
+    """Read numbers of rounds with commas between.
+
+    >>> read_rounds("1,10", "--capture")
+    [1, 10]
+    """
+    if not re.fullmatch(r"\s*|\s*\d{1,9}\s*(,\s*\d{1,9}\s*)*", text, re.ASCII):
+        raise SettingsError(f"{option} {text}: write the numbers of rounds with commas between, as in 1,10")
+    return sorted({int(part) for part in text.split(",") if part.strip()})
+
+
+@contextmanager
+def run_folder(out: Path, resume: bool, overwrite: bool) -> Iterator[Path]:
+    """Yield the folder of the run: claimed for a new one, as it is for one to resume."""
+    from gradveil.federated import is_unfinished
+
+    if is_unfinished(out) and not resume:
+        raise OutputError(f"{out} holds an unfinished run: go on with --resume, or choose another folder with --out")
+    try:
+        with nullcontext(out) if resume else claimed_folder(out, "federate", overwrite) as folder:
+            yield folder
+    except KeyboardInterrupt as interrupt:
+        typer.echo("gradveil: interrupted; give the same options and --resume to go on", err=True)
+        raise typer.Exit(INTERRUPTED) from interrupt
+
+
+@contextmanager
+def rounds_bar(console: Console) -> Iterator[Callable[["RoundOutcome", int], None]]:
+    """Show how many rounds are done, with the latest figures."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:
+        tasks: list[TaskID] = []
+        tested = ""
+
+        def report(outcome: "RoundOutcome", rounds: int) -> None:
+            nonlocal tested
+            if not tasks:
+                tasks.append(bars.add_task("", total=rounds, completed=outcome.round - 1))
+            if outcome.test_accuracy is not None:
+                tested = f", test {outcome.test_accuracy:.1%}"
+            dropped = f", {len(outcome.dropped)} dropped" if outcome.dropped else ""
+            loss = "" if outcome.loss is None else f", loss {outcome.loss:.3f}"
+            description = f"round {outcome.round}{loss}{tested}{dropped}"
+            bars.update(tasks[0], completed=outcome.round, description=description)
+
+        yield report
+
+
+def make_table(rounds: Sequence["RoundOutcome"]) -> Table:
+    """Lay out some of the tested rounds, evenly over the run, and every round with a dropped reply up to a limit."""
+    tested = [outcome for outcome in rounds if outcome.test_accuracy is not None]
+    step = max(1, -(-len(tested) // SHOWN))
+    chosen = {outcome.round for outcome in tested[::-1][::step]}
+    chosen |= {outcome.round for outcome in [one for one in rounds if one.dropped][:SHOWN]}
+    table = Table(box=None, pad_edge=False)
+    for column in ("round", "loss", "test accuracy", "valid"):
+        table.add_column(column, justify="right")
+    table.add_column("dropped", overflow="fold")
+    for outcome in rounds:
+        if outcome.round in chosen:
+            table.add_row(
+                str(outcome.round),
+                "–" if outcome.loss is None else f"{outcome.loss:.3f}",
+                "–" if outcome.test_accuracy is None else f"{outcome.test_accuracy:.2%}",
+                str(outcome.valid),
+                "; ".join(map(str, outcome.dropped)),
+            )
+    return table
+
+
+def summarise(settings: FederatedSettings, rounds: Sequence["RoundOutcome"], seconds: float, folder: Path) -> Table:
+    """Show the outcome in a few lines."""
+    table = Table(show_header=False, box=None, pad_edge=False)
+    table.add_row("clients", f"{settings.clients}, {settings.partition}; {settings.data}; {settings.arm}")
+    each = f"{seconds / len(rounds):.2f} s a round"
+    table.add_row("training", f"{settings.model}, {settings.algorithm}, {len(rounds)} rounds, {seconds:.0f} s, {each}")
+    table.add_row("dropped", f"{sum(len(outcome.dropped) for outcome in rounds)} replies")
+    table.add_row("test accuracy", f"{rounds[-1].test_accuracy:.2%}", style="bold")
+    table.add_row("written to", f"{folder}/ (final.safetensors, journal.jsonl, curve.png, federate.json)")
+    return table
