@@ -136,12 +136,11 @@ class Participant:
 
     def read(self, rows: dict[int, Tensor], number: int, sent: Weights) -> tuple[dict[int, Update], list[Dropped]]:
         """Tell usable updates from others; everyone sees the same bytes, so everyone drops the same ones."""
-        local = self.participants.local(number, self.plan.rounds)
         updates: dict[int, Update] = {}
         dropped: list[Dropped] = []
         for client, row in rows.items():
             try:
-                update = self.packing.unpack(row, local)
+                update = self.packing.unpack(row, self.participants.local(number, self.plan.rounds, client))
                 check_update(update, sent, len(self.participants.shares[client]), self.plan.settings.largest_norm)
                 updates[client] = update
             except InputError as error:
