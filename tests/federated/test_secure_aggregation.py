@@ -17,7 +17,7 @@ from gradveil.errors import SettingsError
 from gradveil.federated.coordinator import Coordinator, Recording
 from gradveil.federated.flower import Message, silenced
 from gradveil.federated.in_process import InProcessGrid
-from gradveil.federated.outcome import TooFewRepliesError
+from gradveil.federated.outcomes import TooFewRepliesError
 from gradveil.federated.participants import Participants
 from gradveil.federated.run import read_result
 from gradveil.federated.secure_aggregation import (

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, get_args
+from typing import Annotated, get_args
 
 import typer
 from rich.console import Console
@@ -19,13 +19,10 @@ from gradveil.cli.options import AsJson, Out, Overwrite, Quiet, Seed, make_conso
 from gradveil.cli.policy_files import read_arm, read_policy
 from gradveil.cli.progress import progress_bar
 from gradveil.errors import OutputError, SettingsError
-from gradveil.federated import FEDAVG, FederatedSettings
+from gradveil.federated import FEDAVG, FederatedSettings, RoundOutcome, is_unfinished
 from gradveil.reports import draw_rounds
 from gradveil.results import claimed_folder, write_file
 from gradveil.types import LocalTraining, Mode, OptimiserName
-
-if TYPE_CHECKING:
-    from gradveil.federated import RoundOutcome
 
 DEFAULTS = FederatedSettings()
 BY_CLASS = "classes:2"
@@ -66,9 +63,7 @@ LearningRate = Annotated[
     float | None, typer.Option("--learning-rate", help="The server's with fedsgd, the clients' with fedavg.")
 ]
 LocalMomentum = Annotated[float, typer.Option("--local-momentum", help="Momentum of local steps.")]
-Capture = Annotated[
-    str, typer.Option("--capture", help="Rounds whose updates are kept as capsules, e.g. 1,10.")
-]
+Capture = Annotated[str, typer.Option("--capture", help="Rounds whose updates are kept as capsules, e.g. 1,10.")]
 KeepTruth = Annotated[bool, typer.Option("--keep-truth", help="Let clients keep the images behind captured updates.")]
 Checkpoints = Annotated[str, typer.Option("--checkpoints", help="Rounds whose weights are kept, e.g. 1,100.")]
 Engine = Annotated[str, typer.Option("--engine", help="in-process, ray (Flower's simulation) or deployment.")]
@@ -210,8 +205,6 @@ def read_rounds(text: str, option: str) -> list[int]:
 @contextmanager
 def run_folder(out: Path, resume: bool, overwrite: bool) -> Iterator[Path]:
     """Yield the folder of the run: claimed for a new one, as it is for one to resume."""
-    from gradveil.federated import is_unfinished
-
     if is_unfinished(out) and not resume:
         raise OutputError(f"{out} holds an unfinished run: go on with --resume, or choose another folder with --out")
     try:
@@ -223,14 +216,14 @@ def run_folder(out: Path, resume: bool, overwrite: bool) -> Iterator[Path]:
 
 
 @contextmanager
-def rounds_bar(console: Console) -> Iterator[Callable[["RoundOutcome", int], None]]:
+def rounds_bar(console: Console) -> Iterator[Callable[[RoundOutcome, int], None]]:
     """Show how many rounds are done, with the latest figures."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:
         tasks: list[TaskID] = []
         tested = ""
 
-        def report(outcome: "RoundOutcome", rounds: int) -> None:
+        def report(outcome: RoundOutcome, rounds: int) -> None:
             nonlocal tested
             if not tasks:
                 tasks.append(bars.add_task("", total=rounds, completed=outcome.round - 1))
@@ -244,7 +237,7 @@ def rounds_bar(console: Console) -> Iterator[Callable[["RoundOutcome", int], Non
         yield report
 
 
-def make_table(rounds: Sequence["RoundOutcome"]) -> Table:
+def make_table(rounds: Sequence[RoundOutcome]) -> Table:
     """Lay out some of the tested rounds, evenly over the run, and every round with a dropped reply up to a limit."""
     tested = [outcome for outcome in rounds if outcome.test_accuracy is not None]
     step = max(1, -(-len(tested) // SHOWN))
@@ -266,7 +259,7 @@ def make_table(rounds: Sequence["RoundOutcome"]) -> Table:
     return table
 
 
-def summarise(settings: FederatedSettings, rounds: Sequence["RoundOutcome"], seconds: float, folder: Path) -> Table:
+def summarise(settings: FederatedSettings, rounds: Sequence[RoundOutcome], seconds: float, folder: Path) -> Table:
     """Show the outcome in a few lines."""
     table = Table(show_header=False, box=None, pad_edge=False)
     table.add_row("clients", f"{settings.clients}, {settings.partition}; {settings.data}; {settings.arm}")

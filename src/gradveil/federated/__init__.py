@@ -3,17 +3,17 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from gradveil.federated.outcome import Dropped, FederatedResult, RoundOutcome
+from gradveil.federated.outcomes import Dropped, FederatedResult, RoundOutcome
 from gradveil.federated.participants import Participants, Released
 from gradveil.federated.ring import run_decentralised
 from gradveil.federated.settings import FEDAVG, Algorithm, FederatedSettings
+from gradveil.federated.state import is_unfinished
 
 if TYPE_CHECKING:
     from gradveil.federated.client_app import ParticipantApp
     from gradveil.federated.coordinator import Recording
     from gradveil.federated.in_process import InProcessGrid
     from gradveil.federated.run import EngineName, run_federated
-    from gradveil.federated.state import is_unfinished
     from gradveil.federated.strategy import CheckedStrategy
 
 MODULES = {
@@ -21,7 +21,6 @@ MODULES = {
     "coordinator": ("Recording",),
     "in_process": ("InProcessGrid",),
     "run": ("EngineName", "run_federated"),
-    "state": ("is_unfinished",),
     "strategy": ("CheckedStrategy",),
 }
 

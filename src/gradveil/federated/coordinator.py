@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from gradveil.errors import GradveilError, SettingsError
-from gradveil.federated.client_app import TruthKeeper
+from gradveil.federated.client_app import AppFactory, ParticipantApp, TruthKeeper
 from gradveil.federated.flower import Grid
-from gradveil.federated.outcome import RoundOutcome
+from gradveil.federated.outcomes import RoundOutcome
 from gradveil.federated.participants import Participants
 from gradveil.federated.server import Server
 from gradveil.federated.state import load_state, save_state
@@ -20,6 +20,7 @@ from gradveil.journal import Journal
 from gradveil.machine import threads
 from gradveil.results import write_file
 from gradveil.training import accuracy, save_checkpoint
+from gradveil.workers import Shared
 
 logger = logging.getLogger(__name__)
 JOURNAL, CAPSULES, FINAL = "journal.jsonl", "capsules", "final.safetensors"
@@ -90,6 +91,10 @@ class Coordinator:
         path = self.journal.path
         lines = path.read_text().splitlines(keepends=True)[: self.done] if path.exists() else []
         write_file(path, "".join(lines))
+
+    def make_app(self, participants: Shared[Participants]) -> AppFactory:
+        """Make what makes the clients' apps, for engines that run them."""
+        return ParticipantApp(participants, self.recording.truth_keeper(self.folder))
 
     @property
     def test_every(self) -> int:

@@ -22,7 +22,7 @@ from gradveil.errors import GradveilError
 from gradveil.federated.coordinator import Coordinator
 from gradveil.federated.deployed_app import ERROR, PLAN, Plan
 from gradveil.federated.flower import prepare_environment
-from gradveil.federated.outcome import RoundOutcome
+from gradveil.federated.outcomes import RoundOutcome
 
 LOOPBACK = "127.0.0.1"
 LINK = "gradveil"

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, final
 
-from gradveil.federated.client_app import AppFactory, ParticipantApp
+from gradveil.federated.client_app import AppFactory
 from gradveil.federated.coordinator import Coordinator
 from gradveil.federated.flower import Context, Error, Grid, Message, RecordDict, silenced
 from gradveil.federated.flower_internals import CRASHED, RAISED, RUN_NUMBER, Run, make_run, number_message
@@ -178,6 +178,5 @@ def run_in_process(coordinator: Coordinator, workers: int) -> None:
     """Run the clients in this process, or in `workers` processes of this machine."""
     participants = coordinator.participants
     with silenced(), Workers(workers, participants.settings.training.threads) as crew:
-        app = ParticipantApp(crew.share(participants), coordinator.recording.truth_keeper(coordinator.folder))
-        grid = InProcessGrid(app, participants.settings.clients, crew)
+        grid = InProcessGrid(coordinator.make_app(crew.share(participants)), participants.settings.clients, crew)
         coordinator.serve(grid, grid.numbers)

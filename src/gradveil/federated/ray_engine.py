@@ -1,7 +1,6 @@
 """Flower's simulation: the clients run as actors of a Ray that is started for the run, on this machine only."""
 
 from gradveil.errors import import_extra
-from gradveil.federated.client_app import ParticipantApp
 from gradveil.federated.coordinator import Coordinator
 from gradveil.federated.flower import Context, Grid, ServerApp, silenced
 from gradveil.workers import Workers
@@ -24,11 +23,11 @@ def run_on_ray(coordinator: Coordinator, workers: int) -> None:
         coordinator.serve(grid)
 
     with silenced(), Workers(SHARING) as crew:
-        app = ParticipantApp(crew.share(participants), coordinator.recording.truth_keeper(coordinator.folder))
+        make_app = coordinator.make_app(crew.share(participants))
         # It is deprecated in favour of `flwr run`, which starts processes of its own; there is no other for Python.
         run_simulation(
             server_app,
-            app(),
+            make_app(),
             participants.settings.clients,
             backend_config={
                 "client_resources": {"num_cpus": 1, "num_gpus": 0.0},

@@ -20,7 +20,7 @@ from gradveil.client import Weights
 from gradveil.data import DataSet
 from gradveil.errors import GradveilError, InputError, SettingsError
 from gradveil.federated.exchange import TOPOLOGIES, Neighbours, Packing, Topology, connected
-from gradveil.federated.outcome import Dropped, FederatedResult, RoundOutcome, check_update
+from gradveil.federated.outcomes import Dropped, FederatedResult, RoundOutcome, check_update
 from gradveil.federated.participants import Participants, Released
 from gradveil.federated.server import Server
 from gradveil.federated.settings import FederatedSettings

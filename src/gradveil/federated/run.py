@@ -10,7 +10,7 @@ from gradveil.errors import SettingsError, UnknownNameError
 from gradveil.federated.coordinator import CAPSULES, FINAL, JOURNAL, Coordinator, OnRound, Recording
 from gradveil.federated.deployment import run_deployed
 from gradveil.federated.in_process import run_in_process
-from gradveil.federated.outcome import FederatedResult, RoundOutcome
+from gradveil.federated.outcomes import FederatedResult, RoundOutcome
 from gradveil.federated.participants import Participants
 from gradveil.federated.ray_engine import run_on_ray
 from gradveil.federated.settings import FederatedSettings

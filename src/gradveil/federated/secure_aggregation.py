@@ -51,7 +51,7 @@ from gradveil.federated.flower_internals import (
     recorddict_to_fitins,
 )
 from gradveil.federated.in_process import InProcessGrid
-from gradveil.federated.outcome import Dropped, RoundOutcome, TooFewRepliesError
+from gradveil.federated.outcomes import Dropped, RoundOutcome, TooFewRepliesError
 from gradveil.federated.participants import Participants
 from gradveil.machine import threads
 from gradveil.rng import derive

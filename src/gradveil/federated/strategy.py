@@ -19,7 +19,7 @@ from gradveil.federated.flower import (
     MetricRecord,
     Strategy,
 )
-from gradveil.federated.outcome import Dropped, ReplyError, RoundOutcome, TooFewRepliesError
+from gradveil.federated.outcomes import Dropped, ReplyError, RoundOutcome, TooFewRepliesError
 from gradveil.federated.participants import Participants
 from gradveil.federated.server import Server
 from gradveil.federated.wire import Expected, Reply, read_client, read_reply, to_arrays, write_instruction
@@ -62,9 +62,7 @@ class ClientNumbers:
         if node not in self.known and client in self.known.values():
             raise ReplyError(f"it says that it is client {client}, which is another node")
         if node not in self.known and claims[client] > 1:
-            raise ReplyError(
-                f"{claims[client]} nodes say that they are client {client}: none of them can be told apart"
-            )
+            raise ReplyError(f"{claims[client]} nodes say that they are client {client}: none is believed")
         self.known[node] = client
 
 

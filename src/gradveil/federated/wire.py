@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from gradveil.federated.flower import Array, ArrayRecord, ConfigRecord, MetricRecord, RecordDict
-from gradveil.federated.outcome import ReplyError, check_norm
+from gradveil.federated.outcomes import ReplyError, check_norm
 from gradveil.types import LocalTraining, Update
 
 WEIGHTS, ROUND = "weights", "round"

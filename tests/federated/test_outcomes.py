@@ -1,13 +1,12 @@
-"""Outcomes: which updates are refused and why, and what a round and a run leave behind."""
+"""What came of a round, in JSON and in words; which updates are refused; and what a run ends with."""
 
-import json
 from dataclasses import replace
 
 import pytest
 import torch
 
 from gradveil.client import Client
-from gradveil.federated.outcome import (
+from gradveil.federated.outcomes import (
     Dropped,
     FederatedResult,
     ReplyError,
@@ -58,20 +57,19 @@ def test_the_norm_is_that_of_all_tensors_together() -> None:
         check_norm("update", tensors, 4.9)
 
 
-def test_an_outcome_comes_back_from_json() -> None:
-    outcome = RoundOutcome(3, 8, (Dropped(1, "it is NaN"), Dropped(None, "no reply")), 0.5, 0.25)
-    assert RoundOutcome.from_record(json.loads(json.dumps(outcome.to_record()))) == outcome
-
-
-def test_too_few_replies_are_one_line_with_the_first_reasons() -> None:
-    dropped = tuple(Dropped(client, f"reason {client}") for client in range(5))
-    line = str(TooFewRepliesError(RoundOutcome(2, 1, dropped, None), 6, 4))
-    assert "round 2" in line
-    assert "1 of 6" in line
-    assert "client 2: reason 2; and 2 more" in line
-    assert "\n" not in line
-
-
 def test_a_run_ends_with_the_accuracy_of_its_last_round() -> None:
     rounds = (RoundOutcome(1, 4, (), 2.0), RoundOutcome(2, 4, (), 1.0, 0.75))
     assert FederatedResult({}, rounds, 1.0).test_accuracy == 0.75
+
+
+def test_an_outcome_turns_into_json_and_back() -> None:
+    outcome = RoundOutcome(3, 9, (Dropped(None, "no reply within 600 s"),), 1.5, None)
+    assert RoundOutcome.from_record(outcome.to_record()) == outcome
+    assert str(outcome.dropped[0]) == "an unknown client: no reply within 600 s"
+
+
+def test_the_error_names_a_few_of_the_dropped() -> None:
+    dropped = tuple(Dropped(client, "it replied twice") for client in range(5))
+    text = str(TooFewRepliesError(RoundOutcome(3, 5, dropped, None), 10, 6))
+    assert text.startswith("round 3 stopped: 5 of 10 replies are valid and 6 are needed (client 0: it replied twice; ")
+    assert "; and 2 more)" in text

@@ -1,4 +1,4 @@
-"""What came of a round: which replies were used, why others were refused; and what came of a run."""
+"""What came of a round, and of a run: how many replies were valid, and which were dropped for what reason."""
 
 import math
 from collections.abc import Mapping

@@ -1,0 +1,66 @@
+"""The commands of a deployment; the contract of all engines runs it as a whole."""
+
+import socket
+import sys
+from pathlib import Path
+
+import pytest
+
+from gradveil.errors import GradveilError
+from gradveil.federated import FederatedSettings
+from gradveil.federated.coordinator import Coordinator, Recording
+from gradveil.federated.deployed_app import Plan
+from gradveil.federated.deployment import Deployment, find_port, run_deployed, wait_for_port
+from tests.federated.scenes import make_participants
+
+
+def test_everything_is_on_this_machine_and_in_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("FLWR_HOME", raising=False)
+    deployment = Deployment(tmp_path, 4242)
+    deployment.prepare(Plan(FederatedSettings(), Recording(), tmp_path))
+    assert deployment.environment()["FLWR_HOME"] == str(tmp_path / "home")
+    assert 'address = "127.0.0.1:4242"' in (tmp_path / "home" / "config.toml").read_text()
+    for command in (deployment.superlink(), deployment.supernode(1, 2)):
+        assert command[command.index("--host") + 1] == "127.0.0.1"
+    assert any("partition-id=1" in part for part in deployment.supernode(1, 2))
+    assert "dependencies = []" in (tmp_path / "app" / "pyproject.toml").read_text()
+
+
+def test_a_free_port_is_free() -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", find_port()))
+
+
+def test_a_server_that_does_not_start_ends_in_one_line(tmp_path: Path) -> None:
+    deployment = Deployment(tmp_path, find_port())
+    with deployment.started("superlink", [sys.executable, "-c", "raise SystemExit('no licence')"]) as process:
+        process.wait()
+        with pytest.raises(GradveilError, match="did not start: no licence"):
+            wait_for_port(deployment.port, process, tmp_path)
+
+
+def test_a_process_ends_with_its_block(tmp_path: Path) -> None:
+    with Deployment(tmp_path, 1).started("sleeper", ["sleep", "60"]) as process:
+        assert process.poll() is None
+    assert process.returncode is not None
+
+
+def test_a_failed_call_names_its_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "flwr"
+    program.write_text('#!/bin/sh\necho \'{"success": false, "error-message": "no such run"}\'\n')
+    program.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    with pytest.raises(GradveilError, match="'flwr list' failed: no such run"):
+        Deployment(tmp_path, 1).call("list")
+
+
+@pytest.mark.slow
+def test_the_reason_of_a_stopped_run_comes_through(tmp_path: Path) -> None:
+    """A data set that is not there stops the server's process; nothing is left running."""
+    coordinator = Coordinator(
+        make_participants(clients=1, rounds=1, data="npz:/no/such/file.npz"), tmp_path, Recording()
+    )
+    with pytest.raises(GradveilError, match="no/such/file"):
+        run_deployed(coordinator, None)
+    running = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
+    assert not [line for line in running.splitlines() if str(os.getpid()) in line and "flower-super" in line]

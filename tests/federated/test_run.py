@@ -1,0 +1,118 @@
+"""A run from Python: its files, its capsules, and one contract for all engines."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from gradveil import data
+from gradveil.capsule import name_capsule, read_capsule, read_truth
+from gradveil.client import Client
+from gradveil.errors import SettingsError, UnknownNameError
+from gradveil.federated import FederatedResult, run_federated
+from gradveil.federated.run import EngineName
+from gradveil.rng import generator
+from gradveil.types import Batch
+from tests.federated.scenes import QUICK, make_participants, same, small_data
+
+HOME_SCRIPT = """
+from pathlib import Path
+from tests.federated.scenes import QUICK, small_data
+from gradveil.federated import run_federated
+if __name__ == "__main__":
+    run_federated(QUICK, small_data(), Path({folder!r}), engine={engine!r}, workers=2)
+"""
+
+
+def run(folder: Path, engine: EngineName = "in-process", workers: int = 1, **changes: object) -> FederatedResult:
+    participants = make_participants(**changes)
+    return run_federated(participants.settings, small_data(), folder, engine=engine, workers=workers)
+
+
+def test_the_record_has_every_round(tmp_path: Path) -> None:
+    seen: list[tuple[int, int]] = []
+    result = run_federated(
+        QUICK, small_data(), tmp_path, progress=lambda outcome, rounds: seen.append((outcome.round, rounds))
+    )
+    record = json.loads((tmp_path / "federate.json").read_text())
+    assert [entry["round"] for entry in record["rounds"]] == [1, 2, 3]
+    assert [(entry["valid"], entry["dropped"]) for entry in record["rounds"]] == [(4, [])] * 3
+    assert [entry["test_accuracy"] is None for entry in record["rounds"]] == [True, True, False]
+    assert record["test_accuracy"] == record["rounds"][-1]["test_accuracy"] == result.test_accuracy
+    assert seen == [(1, 3), (2, 3), (3, 3)]
+    assert record["settings"]["engine"] == "in-process"
+
+
+def test_captured_rounds_replay(tmp_path: Path) -> None:
+    """The update of the capsule is what the images of its truth give at the weights that were sent."""
+    run_federated(QUICK, small_data(), tmp_path, capture=[1, 3], keep_truth=True)
+    names = sorted(path.name for path in (tmp_path / "capsules").iterdir())
+    assert len(names) == 2 * 4 * 3
+    path = tmp_path / "capsules" / name_capsule(3, 2)
+    assert path.with_suffix(".json").stat().st_mode & 0o077 == 0
+    captured, truths = read_capsule(path), read_truth(path)
+    task = captured.task(None, "cpu")
+    batch = Batch(torch.cat([truth.transformed for truth in truths]), torch.tensor([truth.label for truth in truths]))
+    again = Client(task.model, captured.update.local).update(captured.weights, batch, (), generator(0, "replay"))
+    for name, tensor in captured.update.tensors.items():
+        torch.testing.assert_close(again.tensors[name], tensor, atol=1e-6, rtol=1e-5)
+
+
+def test_a_run_in_an_old_folder_leaves_nothing_of_the_old_one(tmp_path: Path) -> None:
+    run_federated(QUICK, small_data(), tmp_path, capture=[1, 2], checkpoints=[1])
+    run(tmp_path)
+    assert not list((tmp_path / "capsules").iterdir())
+    assert not (tmp_path / "round-1.safetensors").exists()
+    assert len((tmp_path / "journal.jsonl").read_text().splitlines()) == 3
+
+
+def test_wrong_options_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(UnknownNameError, match="deployment, in-process, ray"):
+        run(tmp_path, "flower")  # type: ignore[arg-type]
+    with pytest.raises(SettingsError, match="0 workers"):
+        run(tmp_path, workers=0)
+
+
+def run_with_empty_home(folder: Path, engine: str) -> Path:
+    home = folder / "home"
+    home.mkdir()
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("FLWR_", "RAY_"))}
+    environment |= {"HOME": str(home), "PYTHONPATH": os.pathsep.join(sys.path)}
+    (folder / "script.py").write_text(HOME_SCRIPT.format(folder=str(folder / "run"), engine=engine))
+    subprocess.run([sys.executable, str(folder / "script.py")], env=environment, check=True, capture_output=True)
+    assert (folder / "run" / "federate.json").exists()
+    return home
+
+
+def test_the_home_folder_stays_empty(tmp_path: Path) -> None:
+    assert list(run_with_empty_home(tmp_path, "in-process").rglob("*")) == []
+
+
+@pytest.mark.slow
+def test_the_home_folder_stays_empty_with_ray(tmp_path: Path) -> None:
+    assert list(run_with_empty_home(tmp_path, "ray").rglob("*")) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", ["ray", "deployment"])
+def test_every_engine_ends_with_the_same_weights(tmp_path: Path, engine: EngineName) -> None:
+    """The contract: the same settings give the same weights, journal and capsules wherever the clients run."""
+    folders = {name: tmp_path / name for name in ("in-process", engine)}
+    changes = {"data": "fashion-mnist-sample", "clients": 2, "rounds": 2, "arm": "crop-flip", "batch_size": 5}
+    settings = make_participants(**changes).settings
+    sample = data.load("fashion-mnist-sample")
+    results = [
+        run_federated(settings, sample, folder, engine=name, workers=2, capture=[2], keep_truth=True)
+        for name, folder in folders.items()
+    ]
+    assert same(results[0].weights, results[1].weights)
+    assert results[0].rounds == results[1].rounds
+    for client in range(2):
+        first, second = (folder / "capsules" / name_capsule(2, client) for folder in folders.values())
+        assert first.read_bytes() == second.read_bytes()
+        truths = [read_truth(path) for path in (first, second)]
+        assert [truth.image for truth in truths[0]] == [truth.image for truth in truths[1]]
