@@ -84,7 +84,7 @@ class TooFewRepliesError(GradveilError):
 class FederatedResult:
     """The final weights, what came of every round, and the seconds that the rounds took."""
 
-    weights: Weights
+    weights: dict[str, Tensor]
     rounds: tuple[RoundOutcome, ...]
     seconds: float
 
