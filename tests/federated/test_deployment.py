@@ -2,6 +2,7 @@
 
 import socket
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -55,12 +56,12 @@ def test_a_failed_call_names_its_reason(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 @pytest.mark.slow
-def test_the_reason_of_a_stopped_run_comes_through(tmp_path: Path) -> None:
-    """A data set that is not there stops the server's process; nothing is left running."""
-    coordinator = Coordinator(
-        make_participants(clients=1, rounds=1, data="npz:/no/such/file.npz"), tmp_path, Recording()
-    )
+def test_the_reason_of_a_stopped_run_comes_through(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A data set that is not there stops the server's process; no process and no file of the deployment is left."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    participants = make_participants(clients=1, rounds=1, data="npz:/no/such/file.npz")
     with pytest.raises(GradveilError, match="no/such/file"):
-        run_deployed(coordinator, None)
-    running = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
-    assert not [line for line in running.splitlines() if str(os.getpid()) in line and "flower-super" in line]
+        run_deployed(Coordinator(participants, tmp_path, Recording()), None)
+    assert not list(tmp_path.glob("gradveil-deployment-*"))
+    running = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline")]
+    assert not [command for command in running if str(tmp_path).encode() in command]
