@@ -71,6 +71,9 @@ def test_json_goes_to_stdout_alone(
         (("--partition", "fair"), "unknown partition"),
         (("--resume",), "no run to resume"),
         (("--workers", "0"), "0 workers"),
+        (("--topology", "star"), "unknown topology"),
+        (("--topology", "ring", "--observer", "4"), "give 0 to 3"),
+        (("--topology", "ring", "--secure"), "needs a server"),
     ],
 )
 def test_wrong_options_end_in_one_line(

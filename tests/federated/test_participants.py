@@ -164,3 +164,15 @@ def test_the_round_tells_the_attacker_what_the_server_knows() -> None:
         tensor.zero_()
     assert all(torch.equal(captured.weights[name], tensor) for name, tensor in before.items())
     captured.task(None, "cpu").model(torch.rand(1, 1, 12, 12))
+
+
+def test_tests_cost_a_fifth_of_the_training_at_most() -> None:
+    """40 test images forward cost as much as 13 in training; a round of fedsgd has 24, a round of fedavg 96."""
+    assert Participants(SETTINGS, DATA).test_every == 3
+    assert Participants(replace(SETTINGS, algorithm="fedavg"), DATA).test_every == 1
+    assert Participants(replace(SETTINGS, batch_size=1), DATA).test_every == 17
+
+
+def test_the_last_round_is_always_tested() -> None:
+    participants = Participants(SETTINGS, DATA)
+    assert [participants.is_tested(number, 7) for number in range(1, 8)] == [False, False, True] * 2 + [True]

@@ -19,6 +19,7 @@ from torch import Tensor
 from gradveil.capsule import CapsulePaths, name_capsule, read_capsule, read_truth
 from gradveil.errors import GradveilError, SettingsError
 from gradveil.federated.exchange import TOPOLOGIES, Topology
+from gradveil.federated.outcomes import RoundOutcome
 from gradveil.federated.participants import Participants, Released
 from gradveil.federated.ring import run_decentralised
 from gradveil.federated.server import Server
@@ -54,19 +55,24 @@ def play(settings: FederatedSettings) -> Iterator[tuple[int, dict[str, Tensor], 
 def test_the_weights_are_those_of_a_run_with_a_server(
     tmp_path: Path, settings: FederatedSettings, topology: Topology
 ) -> None:
-    seen: list[tuple[str, int, int]] = []
+    seen: list[tuple[int, int]] = []
     result = run_decentralised(
-        settings, DATA, tmp_path, topology=topology, progress=lambda *report: seen.append(report)
+        settings,
+        DATA,
+        tmp_path,
+        topology=topology,
+        progress=lambda outcome, rounds: seen.append((outcome.round, rounds)),
     )
     for number, _, _, server in play(settings):
-        assert result.rounds[number - 1].test_accuracy == accuracy(server.model, DATA.test)
+        tested = accuracy(server.model, DATA.test)
+        assert result.rounds[number - 1].test_accuracy in ((tested,) if number == 3 else (tested, None))
     expected = server.weights()
     assert result.weights.keys() == expected.keys()
     for name, tensor in expected.items():
         assert result.weights[name].dtype == tensor.dtype
         assert torch.equal(result.weights[name], tensor), name
     assert [outcome.valid for outcome in result.rounds] == [3, 3, 3]
-    assert seen == [("rounds", number, 3) for number in (1, 2, 3)]
+    assert seen == [(number, 3) for number in (1, 2, 3)]
     assert list(tmp_path.iterdir()) == []
 
 
@@ -168,12 +174,12 @@ def test_only_the_loopback_address_listens(tmp_path: Path) -> None:
     assert set().union(*seen) <= {"127.0.0.1", "::1"}
 
 
-def disturb(number: int, rank: int, fault: int) -> Callable[[str, int, int], None]:
+def disturb(number: int, rank: int, fault: int) -> Callable[[RoundOutcome, int], None]:
     """Send a signal to one participant after a round."""
 
-    def progress(what: str, done: int, total: int) -> None:
-        del what, total
-        if done == number:
+    def progress(outcome: RoundOutcome, rounds: int) -> None:
+        del rounds
+        if outcome.round == number:
             victim = next(one for one in multiprocessing.active_children() if one.name == f"participant {rank}")
             assert victim.pid is not None
             os.kill(victim.pid, fault)
@@ -189,9 +195,10 @@ def test_a_killed_neighbour_ends_the_run_within_seconds_in_one_line(
     killed_at = []
     kill = disturb(2, 2, signal.SIGKILL)
 
-    def progress(what: str, done: int, total: int) -> None:
-        killed_at.append(time.monotonic()) if done == 2 else None
-        kill(what, done, total)
+    def progress(outcome: RoundOutcome, rounds: int) -> None:
+        if outcome.round == 2:
+            killed_at.append(time.monotonic())
+        kill(outcome, rounds)
 
     with pytest.raises(NeighbourError, match=r"participant 2, in round \d+, was killed by signal 9") as end:
         run_decentralised(settings, DATA, tmp_path, topology=topology, progress=progress)

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -13,9 +14,9 @@ import torch
 from gradveil import data
 from gradveil.capsule import name_capsule, read_capsule, read_truth
 from gradveil.client import Client
-from gradveil.errors import SettingsError, UnknownNameError
+from gradveil.errors import InputError, SettingsError, UnknownNameError
 from gradveil.federated import FederatedResult, run_federated
-from gradveil.federated.run import EngineName, read_result
+from gradveil.federated.run import EngineName, TopologyName, read_result
 from gradveil.rng import generator
 from gradveil.types import Batch
 from tests.federated.scenes import QUICK, make_participants, same, small_data
@@ -79,6 +80,51 @@ def test_wrong_options_are_refused(tmp_path: Path) -> None:
         run(tmp_path, "flower")  # type: ignore[arg-type]
     with pytest.raises(SettingsError, match="0 workers"):
         run(tmp_path, workers=0)
+
+
+@pytest.mark.parametrize("topology", ["ring", "full"])
+def test_without_a_server_the_weights_and_the_capsules_are_the_same(tmp_path: Path, topology: TopologyName) -> None:
+    folders = [tmp_path / "server", tmp_path / "none"]
+    names: list[TopologyName] = ["server", topology]
+    results = [
+        run_federated(QUICK, small_data(), folder, topology=name, capture=[2], keep_truth=True)
+        for folder, name in zip(folders, names, strict=True)
+    ]
+    assert same(results[0].weights, results[1].weights)
+    assert results[0].test_accuracy == results[1].test_accuracy
+    assert json.loads((folders[1] / "federate.json").read_text())["settings"]["topology"] == topology
+    # The observer, participant 0, sees all updates but its own.
+    for client in (1, 2, 3):
+        ours, theirs = (folder / "capsules" / name_capsule(2, client) for folder in folders)
+        assert ours.read_bytes() == theirs.read_bytes()
+        for first, second in zip(read_truth(ours), read_truth(theirs), strict=True):
+            assert (first.image, first.label) == (second.image, second.label)
+            assert torch.equal(first.transformed, second.transformed)
+    assert not (folders[1] / "capsules" / name_capsule(2, 0)).exists()
+
+
+def test_with_secure_aggregation_the_weights_differ_by_its_rounding_only(tmp_path: Path) -> None:
+    plain = run(tmp_path / "plain")
+    secure = run_federated(QUICK, small_data(), tmp_path / "secure", secure=True, capture=[1])
+    for name, tensor in plain.weights.items():
+        torch.testing.assert_close(secure.weights[name], tensor, atol=1e-5, rtol=1e-4)
+    assert [path.name for path in (tmp_path / "secure" / "capsules").glob("*.json")] == ["round-0001-client-00.json"]
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"topology": "star"}, "unknown topology"),
+        ({"topology": "ring", "engine": "ray"}, "leave out the engine ray"),
+        ({"secure": True, "engine": "deployment"}, "leave out the engine deployment"),
+        ({"secure": True, "topology": "full"}, "needs a server"),
+        ({"topology": "ring", "checkpoints": [1]}, "leave out the checkpoints"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(tmp_path: Path, options: dict[str, Any], reason: str) -> None:
+    with pytest.raises(InputError, match=reason):
+        run_federated(QUICK, small_data(), tmp_path / "run", **options)
+    assert not (tmp_path / "run").exists()
 
 
 def run_with_empty_home(folder: Path, engine: str) -> Path:

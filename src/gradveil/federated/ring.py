@@ -26,7 +26,6 @@ from gradveil.federated.server import Server
 from gradveil.federated.settings import FederatedSettings
 from gradveil.federated.supervisor import RoundEnd, Supervisor
 from gradveil.machine import threads
-from gradveil.study import OnProgress, silent
 from gradveil.training import accuracy
 from gradveil.types import Update
 
@@ -65,7 +64,7 @@ def run_decentralised(
     capture: Collection[int] = (),
     observer: int = 0,
     keep_truth: bool = False,
-    progress: OnProgress = silent,
+    progress: Callable[[RoundOutcome, int], None] | None = None,
 ) -> FederatedResult:
     """Train for so many rounds, those of the settings if None.
 
@@ -86,7 +85,8 @@ def run_decentralised(
         def keep(end: RoundEnd) -> None:
             if end.result is not None:
                 results.append(end.result)
-                progress("rounds", end.number, rounds)
+                if progress is not None:
+                    progress(end.result, rounds)
 
         ends = Supervisor(plan, settings.clients, settings.timeout, keep).run()
     if len({digest for digest, _ in ends}) != 1:
@@ -167,5 +167,7 @@ class Participant:
                 write_truth(path, released.truths, made)
 
     def test(self, number: int, valid: int, dropped: list[Dropped]) -> RoundOutcome:
-        """Test the new weights; one participant does it for all, because all have the same."""
-        return RoundOutcome(number, valid, tuple(dropped), None, accuracy(self.server.model, self.data.test))
+        """Test the new weights if it is time; one participant does it for all, because all have the same."""
+        is_tested = self.participants.is_tested(number, self.plan.rounds)
+        tested = accuracy(self.server.model, self.data.test) if is_tested else None
+        return RoundOutcome(number, valid, tuple(dropped), None, tested)
