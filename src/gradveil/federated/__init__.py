@@ -11,6 +11,7 @@ from gradveil.federated.state import is_unfinished
 if TYPE_CHECKING:
     from gradveil.federated.client_app import ParticipantApp
     from gradveil.federated.coordinator import Recording
+    from gradveil.federated.deployment import prepare_deployment
     from gradveil.federated.in_process import InProcessGrid
     from gradveil.federated.run import EngineName, FederatedResult, run_federated
     from gradveil.federated.strategy import CheckedStrategy
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 MODULES = {
     "client_app": ("ParticipantApp",),
     "coordinator": ("Recording",),
+    "deployment": ("prepare_deployment",),
     "in_process": ("InProcessGrid",),
     "run": ("EngineName", "FederatedResult", "run_federated"),
     "strategy": ("CheckedStrategy",),
@@ -46,5 +48,6 @@ __all__ = [
     "Released",
     "RoundOutcome",
     "is_unfinished",
+    "prepare_deployment",
     "run_federated",
 ]
