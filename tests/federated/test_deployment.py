@@ -11,7 +11,7 @@ from gradveil.errors import GradveilError
 from gradveil.federated import FederatedSettings
 from gradveil.federated.coordinator import Coordinator, Recording
 from gradveil.federated.deployed_app import Plan
-from gradveil.federated.deployment import Deployment, find_port, run_deployed, wait_for_port
+from gradveil.federated.deployment import Deployment, find_port, prepare_deployment, run_deployed, wait_for_port
 from tests.federated.scenes import make_participants
 
 
@@ -25,6 +25,16 @@ def test_everything_is_on_this_machine_and_in_the_folder(tmp_path: Path, monkeyp
         assert command[command.index("--host") + 1] == "127.0.0.1"
     assert any("partition-id=1" in part for part in deployment.supernode(1, 2))
     assert "dependencies = []" in (tmp_path / "app" / "pyproject.toml").read_text()
+
+
+def test_a_deployment_on_several_machines_starts_from_its_folder(tmp_path: Path) -> None:
+    """The server's process resumes from the first state, at round 0."""
+    participants = make_participants(data="fashion-mnist-sample")
+    prepare_deployment(participants.settings, participants.data, tmp_path / "run", Recording(capture=(1,)))
+    plan = Plan.read(tmp_path / "run" / "plan.json")
+    assert (plan.settings, plan.recording.capture) == (participants.settings, (1,))
+    assert Coordinator(participants, plan.folder, plan.recording, resume=True).done == 0
+    assert "clientapp" in (plan.folder / "app" / "pyproject.toml").read_text()
 
 
 def test_a_free_port_is_free() -> None:

@@ -36,7 +36,7 @@ def test_an_actor_that_dies_is_dropped_and_too_few_replies_stop_the_run(tmp_path
     ended = subprocess.run(
         [sys.executable, str(tmp_path / "script.py")], env=environment, check=False, capture_output=True, text=True
     )
-    assert ended.stdout.startswith("round 1 stopped: 1 of 2 replies are valid"), ended.stderr
+    assert "round 1 stopped: 1 of 2 replies are valid" in ended.stdout, ended.stderr
     lines = [json.loads(line) for line in (tmp_path / "journal.jsonl").read_text().splitlines()]
     assert [line["valid"] for line in lines] == [1]
     assert "actor died" in lines[0]["dropped"][0]["reason"]

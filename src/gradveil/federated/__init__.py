@@ -12,6 +12,7 @@ from gradveil.federated.state import is_unfinished
 if TYPE_CHECKING:
     from gradveil.federated.client_app import ParticipantApp
     from gradveil.federated.coordinator import Recording
+    from gradveil.federated.deployment import prepare_deployment
     from gradveil.federated.in_process import InProcessGrid
     from gradveil.federated.run import EngineName, run_federated
     from gradveil.federated.strategy import CheckedStrategy
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 MODULES = {
     "client_app": ("ParticipantApp",),
     "coordinator": ("Recording",),
+    "deployment": ("prepare_deployment",),
     "in_process": ("InProcessGrid",),
     "run": ("EngineName", "run_federated"),
     "strategy": ("CheckedStrategy",),
@@ -47,6 +49,7 @@ __all__ = [
     "Released",
     "RoundOutcome",
     "is_unfinished",
+    "prepare_deployment",
     "run_decentralised",
     "run_federated",
 ]
