@@ -71,13 +71,6 @@ def test_a_stopped_round_takes_place_again(tmp_path: Path) -> None:
     assert [line["valid"] for line in again.journal.read()] == [4, 4, 4]
 
 
-def test_tests_cost_a_fifth_of_the_training_at_most(tmp_path: Path) -> None:
-    """40 test images forward cost as much as 13 in training; a round of fedsgd has 20, a round of fedavg 160."""
-    assert Coordinator(make_participants(), tmp_path, Recording()).test_every == 3
-    assert Coordinator(make_participants(algorithm="fedavg"), tmp_path, Recording()).test_every == 1
-    assert Coordinator(make_participants(batch_size=1), tmp_path, Recording()).test_every == 17
-
-
 def test_checkpoints_can_be_loaded(tmp_path: Path) -> None:
     coordinator = Coordinator(make_participants(), tmp_path, Recording(checkpoints=(2,)))
     run_in_process(coordinator, 1)

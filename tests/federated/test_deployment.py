@@ -2,6 +2,7 @@
 
 import socket
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from gradveil.errors import GradveilError
 from gradveil.federated import FederatedSettings
 from gradveil.federated.coordinator import Coordinator, Recording
 from gradveil.federated.deployed_app import Plan
-from gradveil.federated.deployment import Deployment, find_port, run_deployed, wait_for_port
+from gradveil.federated.deployment import Deployment, find_port, prepare_deployment, run_deployed, wait_for_port
 from tests.federated.scenes import make_participants
 
 
@@ -24,6 +25,16 @@ def test_everything_is_on_this_machine_and_in_the_folder(tmp_path: Path, monkeyp
         assert command[command.index("--host") + 1] == "127.0.0.1"
     assert any("partition-id=1" in part for part in deployment.supernode(1, 2))
     assert "dependencies = []" in (tmp_path / "app" / "pyproject.toml").read_text()
+
+
+def test_a_deployment_on_several_machines_starts_from_its_folder(tmp_path: Path) -> None:
+    """The server's process resumes from the first state, at round 0."""
+    participants = make_participants(data="fashion-mnist-sample")
+    prepare_deployment(participants.settings, participants.data, tmp_path / "run", Recording(capture=(1,)))
+    plan = Plan.read(tmp_path / "run" / "plan.json")
+    assert (plan.settings, plan.recording.capture) == (participants.settings, (1,))
+    assert Coordinator(participants, plan.folder, plan.recording, resume=True).done == 0
+    assert "clientapp" in (plan.folder / "app" / "pyproject.toml").read_text()
 
 
 def test_a_free_port_is_free() -> None:
@@ -55,12 +66,12 @@ def test_a_failed_call_names_its_reason(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 @pytest.mark.slow
-def test_the_reason_of_a_stopped_run_comes_through(tmp_path: Path) -> None:
-    """A data set that is not there stops the server's process; nothing is left running."""
-    coordinator = Coordinator(
-        make_participants(clients=1, rounds=1, data="npz:/no/such/file.npz"), tmp_path, Recording()
-    )
+def test_the_reason_of_a_stopped_run_comes_through(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A data set that is not there stops the server's process; no process and no file of the deployment is left."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    participants = make_participants(clients=1, rounds=1, data="npz:/no/such/file.npz")
     with pytest.raises(GradveilError, match="no/such/file"):
-        run_deployed(coordinator, None)
-    running = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
-    assert not [line for line in running.splitlines() if str(os.getpid()) in line and "flower-super" in line]
+        run_deployed(Coordinator(participants, tmp_path, Recording()), None)
+    assert not list(tmp_path.glob("gradveil-deployment-*"))
+    running = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline")]
+    assert not [command for command in running if str(tmp_path).encode() in command]

@@ -8,13 +8,13 @@ import torch
 from torch import Tensor
 
 from gradveil.federated.flower import Array, ArrayRecord, ConfigRecord, MetricRecord, RecordDict
+from gradveil.federated.outcomes import ReplyError
 from gradveil.federated.wire import (
     BUFFERS,
     FIGURES,
     ROUND,
     UPDATE,
     Expected,
-    ReplyError,
     read_client,
     read_instruction,
     read_reply,

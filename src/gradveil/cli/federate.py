@@ -67,6 +67,15 @@ Capture = Annotated[str, typer.Option("--capture", help="Rounds whose updates ar
 KeepTruth = Annotated[bool, typer.Option("--keep-truth", help="Let clients keep the images behind captured updates.")]
 Checkpoints = Annotated[str, typer.Option("--checkpoints", help="Rounds whose weights are kept, e.g. 1,100.")]
 Engine = Annotated[str, typer.Option("--engine", help="in-process, ray (Flower's simulation) or deployment.")]
+TopologyOption = Annotated[
+    str, typer.Option("--topology", help="server; or without one: ring or full (each participant with all others).")
+]
+Observer = Annotated[
+    int, typer.Option("--observer", help="The participant whose view is captured if there is no server.")
+]
+Secure = Annotated[
+    bool, typer.Option("--secure", help="Secure aggregation (SecAgg+): the server gets the mean of all updates only.")
+]
 LeastValid = Annotated[
     int | None, typer.Option("--least-valid", help="Valid replies that a round needs; more than half unless given.")
 ]
@@ -98,6 +107,9 @@ def federate(
     keep_truth: KeepTruth = False,
     checkpoints: Checkpoints = "",
     engine: Engine = "in-process",
+    topology: TopologyOption = "server",
+    observer: Observer = 0,
+    secure: Secure = False,
     workers: Workers = 1,
     least_valid: LeastValid = None,
     largest_norm: LargestNorm = DEFAULTS.largest_norm,
@@ -148,6 +160,9 @@ def federate(
             resume=resume,
             progress=progress,
             root=root,
+            topology=topology,  # type: ignore[arg-type]  # a wrong name is refused there
+            observer=observer,
+            secure=secure,
         )
     title = f"{settings.model} on {settings.data}, {settings.clients} clients, {settings.algorithm}, {settings.arm}"
     write_file(folder / "curve.png", draw_rounds(result.rounds, title))

@@ -3,23 +3,26 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from gradveil.federated.outcomes import Dropped, RoundOutcome
+from gradveil.federated.outcomes import Dropped, FederatedResult, RoundOutcome
 from gradveil.federated.participants import Participants, Released
+from gradveil.federated.ring import run_decentralised
 from gradveil.federated.settings import FEDAVG, Algorithm, FederatedSettings
 from gradveil.federated.state import is_unfinished
 
 if TYPE_CHECKING:
     from gradveil.federated.client_app import ParticipantApp
     from gradveil.federated.coordinator import Recording
+    from gradveil.federated.deployment import prepare_deployment
     from gradveil.federated.in_process import InProcessGrid
-    from gradveil.federated.run import EngineName, FederatedResult, run_federated
+    from gradveil.federated.run import EngineName, run_federated
     from gradveil.federated.strategy import CheckedStrategy
 
 MODULES = {
     "client_app": ("ParticipantApp",),
     "coordinator": ("Recording",),
+    "deployment": ("prepare_deployment",),
     "in_process": ("InProcessGrid",),
-    "run": ("EngineName", "FederatedResult", "run_federated"),
+    "run": ("EngineName", "run_federated"),
     "strategy": ("CheckedStrategy",),
 }
 
@@ -46,5 +49,7 @@ __all__ = [
     "Released",
     "RoundOutcome",
     "is_unfinished",
+    "prepare_deployment",
+    "run_decentralised",
     "run_federated",
 ]

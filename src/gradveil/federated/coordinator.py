@@ -25,9 +25,6 @@ from gradveil.workers import Shared
 logger = logging.getLogger(__name__)
 JOURNAL, CAPSULES, FINAL = "journal.jsonl", "capsules", "final.safetensors"
 SAVE_SECONDS = 5.0
-TEST_SHARE = 0.2
-TRAINING_COST = 3
-"""A training step costs about as much as three passes forward."""
 CONNECT_SECONDS = 300.0
 OnRound = Callable[[RoundOutcome, int], None]
 """Called after a round with what came of it, and with the number of rounds."""
@@ -96,19 +93,6 @@ class Coordinator:
         """Make what makes the clients' apps, for engines that run them."""
         return ParticipantApp(participants, self.recording.truth_keeper(self.folder))
 
-    @property
-    def test_every(self) -> int:
-        """Rounds from one test to the next, so that tests take at most a fifth of the time."""
-        images = sum(min(len(share), self.round_images(len(share))) for share in self.participants.shares)
-        return max(1, round(len(self.data.test) / (TEST_SHARE * TRAINING_COST * images)))
-
-    def round_images(self, share: int) -> int:
-        """Count the images that a client with so many works on in a round, each as often as it is used."""
-        works = self.settings.works
-        if not works.takes_steps:
-            return self.settings.client_batch
-        return works.count_steps(share) * works.size_of(share)
-
     def serve(self, grid: Grid, numbers: Mapping[int, int] | None = None) -> None:
         """Run the rounds that are left over a grid; `numbers` are the clients of its nodes, if they are known."""
         if self.done < self.rounds:
@@ -134,7 +118,7 @@ class Coordinator:
         """Test if it is time, write the journal, then save the state: a saved round always has its line."""
         number = outcome.round
         stopped = outcome.valid < self.settings.needed
-        if not stopped and (number % self.test_every == 0 or number == self.rounds):
+        if not stopped and self.participants.is_tested(number, self.rounds):
             outcome = replace(outcome, test_accuracy=accuracy(self.server.model, self.data.test))
         self.journal.append(outcome.to_record())
         if not stopped and number in self.recording.checkpoints:

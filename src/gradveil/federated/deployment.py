@@ -18,11 +18,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from gradveil.data import DataSet
 from gradveil.errors import GradveilError
-from gradveil.federated.coordinator import Coordinator
+from gradveil.federated.coordinator import Coordinator, Recording
 from gradveil.federated.deployed_app import ERROR, PLAN, Plan
 from gradveil.federated.flower import prepare_environment
 from gradveil.federated.outcomes import RoundOutcome
+from gradveil.federated.participants import Participants
+from gradveil.federated.settings import FederatedSettings
 
 LOOPBACK = "127.0.0.1"
 LINK = "gradveil"
@@ -60,11 +63,8 @@ class Deployment:
 
     def prepare(self, plan: Plan) -> None:
         """Write the plan, the app that reads it, and the address for `flwr`."""
-        (self.folder / "app").mkdir()
+        write_app(self.folder, plan)
         (self.folder / "home").mkdir()
-        plan.write(self.folder / PLAN)
-        (self.folder / "app" / "gradveil_app.py").write_text(APP)
-        (self.folder / "app" / "pyproject.toml").write_text(PROJECT)
         (self.folder / "home" / "config.toml").write_text(
             f'[superlink]\ndefault = "{LINK}"\n\n[superlink.{LINK}]\naddress = "{LOOPBACK}:{self.port}"\n'
             "insecure = true\n"
@@ -136,6 +136,27 @@ class Deployment:
         """Return the status of the run; `flwr run` itself ends without an error even if the run fails."""
         runs = self.call("list", LINK, "--run-id", run)["runs"]
         return str(runs[0]["status"])
+
+
+def write_app(folder: Path, plan: Plan) -> None:
+    """Write the plan and the Flower app that reads it."""
+    (folder / "app").mkdir(exist_ok=True)
+    plan.write(folder / PLAN)
+    (folder / "app" / "gradveil_app.py").write_text(APP)
+    (folder / "app" / "pyproject.toml").write_text(PROJECT)
+
+
+def prepare_deployment(
+    settings: FederatedSettings, data: DataSet, folder: Path, recording: Recording | None = None
+) -> None:
+    """Write what a deployment on several machines needs: plan.json, the app for `flwr run`, and the first state.
+
+    The server's machine keeps the folder, every client's machine a plan.json of its own. `root` of a plan is where
+    that machine has its data sets.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    coordinator = Coordinator(Participants(settings, data), folder, recording or Recording())
+    write_app(folder, Plan(settings, coordinator.recording, folder))
 
 
 def run_deployed(coordinator: Coordinator, root: Path | None) -> None:

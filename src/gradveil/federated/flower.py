@@ -53,7 +53,19 @@ from flwr.app import (  # noqa: E402
     MetricRecord,
     RecordDict,
 )
+from flwr.client.mod import secaggplus_mod  # noqa: E402
 from flwr.clientapp import ClientApp  # noqa: E402
+from flwr.common import (  # noqa: E402
+    Code,
+    FitIns,
+    FitRes,
+    Status,
+    ndarrays_to_parameters,
+    parameters_to_ndarrays,
+)
+from flwr.server import LegacyContext  # noqa: E402
+from flwr.server.strategy import FedAvg as LegacyFedAvg  # noqa: E402
+from flwr.server.workflow import SecAggPlusWorkflow  # noqa: E402
 from flwr.serverapp import Grid, ServerApp  # noqa: E402
 from flwr.serverapp.strategy import Strategy  # noqa: E402
 
@@ -75,16 +87,26 @@ __all__ = [
     "Array",
     "ArrayRecord",
     "ClientApp",
+    "Code",
     "ConfigRecord",
     "Context",
     "Error",
+    "FitIns",
+    "FitRes",
     "Grid",
+    "LegacyContext",
+    "LegacyFedAvg",
     "Message",
     "MessageType",
     "MetricRecord",
     "RecordDict",
+    "SecAggPlusWorkflow",
     "ServerApp",
+    "Status",
     "Strategy",
+    "ndarrays_to_parameters",
+    "parameters_to_ndarrays",
     "prepare_environment",
+    "secaggplus_mod",
     "silenced",
 ]

@@ -2,9 +2,18 @@
 
 `Message` takes the run and the sender from `TaskIdentity`, which Flower's own engines set; a grid of ours must set it
 too. `Grid.run` returns a `Run`, and a message gets its number by its metadata's dictionary, as in Flower's own grids.
+SecAgg+ exists for Flower's older interface only, whose messages, names and proxies of clients have no public place.
 """
 
 from flwr.common.constant import SUPERLINK_NODE_ID, ErrorCode
+from flwr.compat.common.recorddict_compat import (
+    fitres_to_recorddict,
+    parameters_to_arrayrecord,
+    recorddict_to_fitins,
+)
+from flwr.server.compat.grid_client_proxy import GridClientProxy
+from flwr.server.workflow.constant import MAIN_CONFIGS_RECORD, MAIN_PARAMS_RECORD
+from flwr.server.workflow.constant import Key as WorkflowKey
 from flwr.supercore.run import Run
 from flwr.supercore.task_identity import TaskIdentity
 
@@ -28,4 +37,20 @@ def number_message(message: Message, number: str) -> None:
     message.metadata.__dict__["_message_id"] = number
 
 
-__all__ = ["CRASHED", "RAISED", "RUN_NUMBER", "Run", "make_run", "number_message"]
+CURRENT_ROUND = WorkflowKey.CURRENT_ROUND
+
+__all__ = [
+    "CRASHED",
+    "CURRENT_ROUND",
+    "MAIN_CONFIGS_RECORD",
+    "MAIN_PARAMS_RECORD",
+    "RAISED",
+    "RUN_NUMBER",
+    "GridClientProxy",
+    "Run",
+    "fitres_to_recorddict",
+    "make_run",
+    "number_message",
+    "parameters_to_arrayrecord",
+    "recorddict_to_fitins",
+]

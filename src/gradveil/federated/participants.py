@@ -16,6 +16,10 @@ from gradveil.rng import generator
 from gradveil.rounds import Round, Truth, find_truths
 from gradveil.types import Batch, LocalTraining, Update
 
+TEST_SHARE = 0.2
+TRAINING_COST = 3
+"""A training step costs about as much as three passes forward."""
+
 
 @dataclass(frozen=True, eq=False)
 class Released:
@@ -95,6 +99,23 @@ class Participants:
         share = len(self.shares[client])
         rate = works.learning_rate * (1 - (number - 1) / rounds)
         return replace(works, learning_rate=rate, batch_size=min(works.size_of(share), share))
+
+    def is_tested(self, number: int, rounds: int) -> bool:
+        """Tell whether the weights are tested after round `number`: always after the last one."""
+        return number % self.test_every == 0 or number == rounds
+
+    @property
+    def test_every(self) -> int:
+        """Rounds from one test to the next, so that tests take at most a fifth of the time."""
+        images = sum(min(len(share), self.round_images(len(share))) for share in self.shares)
+        return max(1, round(len(self.data.test) / (TEST_SHARE * TRAINING_COST * images)))
+
+    def round_images(self, share: int) -> int:
+        """Count the images that a client with so many works on in a round, each as often as it is used."""
+        works = self.settings.works
+        if not works.takes_steps:
+            return self.settings.client_batch
+        return works.count_steps(share) * works.size_of(share)
 
     def others(self, client: int) -> Batch:
         """Return the images of the client that a defence may mix with."""

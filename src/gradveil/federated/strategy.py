@@ -19,10 +19,10 @@ from gradveil.federated.flower import (
     MetricRecord,
     Strategy,
 )
-from gradveil.federated.outcomes import Dropped, RoundOutcome, TooFewRepliesError
+from gradveil.federated.outcomes import Dropped, ReplyError, RoundOutcome, TooFewRepliesError
 from gradveil.federated.participants import Participants
 from gradveil.federated.server import Server
-from gradveil.federated.wire import Expected, Reply, ReplyError, read_client, read_reply, to_arrays, write_instruction
+from gradveil.federated.wire import Expected, Reply, read_client, read_reply, to_arrays, write_instruction
 
 logger = logging.getLogger(__name__)
 REASON_LENGTH = 300

@@ -12,18 +12,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gradveil.errors import InputError
 from gradveil.federated.flower import Array, ArrayRecord, ConfigRecord, MetricRecord, RecordDict
+from gradveil.federated.outcomes import ReplyError, check_norm
 from gradveil.types import LocalTraining, Update
 
 WEIGHTS, ROUND = "weights", "round"
 UPDATE, BUFFERS, FIGURES = "update", "buffers", "figures"
 HEADER = 4096
 """More bytes than the header of a serialised array has."""
-
-
-class ReplyError(InputError):
-    """A reply that cannot be used."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,10 +135,3 @@ def read_array(name: str, array: Array, expected: Tensor) -> Tensor:
     if not torch.isfinite(tensor).all():
         raise ReplyError(f"its {name} holds NaN or infinity")
     return tensor
-
-
-def check_norm(what: str, tensors: Mapping[str, Tensor], largest: float) -> None:
-    """Refuse tensors whose Euclidean norm, all together, is above `largest`."""
-    norm = math.sqrt(sum(float(tensor.double().square().sum()) for tensor in tensors.values()))
-    if not norm <= largest:
-        raise ReplyError(f"the norm of its {what} is {norm:.3g}, above {largest:g}")

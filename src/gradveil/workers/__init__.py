@@ -5,6 +5,6 @@ A job's result depends on the job alone, never on where or beside what it ran: i
 
 from gradveil.workers.base import Crew, Job, JobDeathError, OnProgress, OnResult, Report, Shared
 from gradveil.workers.cluster import Ray
-from gradveil.workers.local import Workers
+from gradveil.workers.local import Workers, end_with_parent
 
-__all__ = ["Crew", "Job", "JobDeathError", "OnProgress", "OnResult", "Ray", "Report", "Shared", "Workers"]
+__all__ = ["Crew", "Job", "JobDeathError", "OnProgress", "OnResult", "Ray", "Report", "Shared", "Workers", "end_with_parent"]
