@@ -1,7 +1,10 @@
 """The mod that defends updates: what leaves is defended, and when anything is wrong nothing leaves."""
 
+import subprocess
+import sys
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from flwr.clientapp.mod import LocalDpMod, arrays_size_mod
@@ -9,8 +12,8 @@ from torch import Tensor
 
 from gradveil.defences import Clip
 from gradveil.errors import InputError
-from gradveil.federated.flower import Context, Message
-from gradveil.federated.flower_internals import REFUSED
+from gradveil.federated.flower import ArrayRecord, Context, Message, MetricRecord, RecordDict
+from gradveil.federated.flower_internals import REFUSED, make_run
 from gradveil.federated.mods import BUFFERS, DEFENCE, CallNext, DefenceMod, make_secret_generator
 from gradveil.types import Update
 from tests.federated.small_app import ask, describe, make_app, make_net, read_arrays, read_change, true_change
@@ -67,6 +70,26 @@ def test_the_difference_may_be_sent() -> None:
     reply = ask(make_app([DefenceMod(describe(sends="difference"))]), {DEFENCE: "none"})
     arrays = read_arrays(reply)
     assert all(torch.allclose(arrays[name], true_change()[name], atol=1e-7) for name in TRAINED)
+
+
+def test_the_older_kind_of_client_sends_numbered_arrays() -> None:
+    make_run()
+    arrays = [tensor.numpy() for tensor in make_net().state_dict().values()]
+    request = Message(RecordDict({"fitins.parameters": ArrayRecord(arrays)}), 1, "train")
+
+    def answer(message: Message, context: Context) -> Message:
+        del context
+        new = [array + np.ones_like(array) if array.shape == (3,) else array for array in arrays]
+        content = RecordDict({"fitres.parameters": ArrayRecord(new)})
+        content["fitres.num_examples"] = MetricRecord({"num_examples": 2})
+        return Message(content, reply_to=message)
+
+    context = Context(1, 1, {DEFENCE: "clip:0.5"}, RecordDict(), {})
+    reply = DefenceMod(describe())(request, context, answer)
+    record = reply.content.array_records["fitres.parameters"]
+    assert list(record) == [str(number) for number in range(len(arrays))]
+    changes = [array - old for array, old in zip(record.to_numpy_ndarrays(), arrays, strict=True)]
+    assert sum(float(np.square(change).sum()) for change in changes) == pytest.approx(0.25, rel=1e-4)
 
 
 def test_the_run_config_decides_nothing() -> None:
@@ -192,3 +215,18 @@ def test_a_secret_generator_draws_from_a_full_state() -> None:
     assert int((words[1:] == seeded[1:]).sum()) == 0
     assert int(words.min()) >= 0
     assert int(words.max()) < 2**32
+
+
+@pytest.mark.parametrize(
+    ("code", "printed"),
+    [
+        ("import gradveil.federated; print('flwr' in sys.modules)", "False"),
+        ("import flwr; before = dict(os.environ); import gradveil.federated.gate; print(os.environ == before)", "True"),
+    ],
+)
+def test_importing_the_mods_disturbs_nobody(code: str, printed: str) -> None:
+    """The room is entered without Flower, and an app that imported Flower itself keeps its environment."""
+    ended = subprocess.run(
+        [sys.executable, "-c", f"import os, sys; {code}"], capture_output=True, text=True, check=True
+    )
+    assert ended.stdout.strip() == printed

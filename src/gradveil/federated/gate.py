@@ -89,9 +89,8 @@ class GateMod:
         floor = self.find_floor(torch.cat([truth.original for truth in truths]))
         chance = psnr(floor.guess(fed.labels), fed.pixels())
         # torch's maximum of NaN and a number is NaN, which no threshold allows.
-        return float(
-            torch.stack([psnr(rebuilt, fed.pixels()) - chance for rebuilt in self.rebuild(released, fed)]).max()
-        )
+        reached = torch.stack([psnr(rebuilt, fed.pixels()) for rebuilt in self.rebuild(released, fed)])
+        return float((reached - chance).max())
 
     def rebuild(self, released: Round, fed: Batch) -> Iterator[Tensor]:
         """Rebuild the images with each attack, paired with the true ones."""
