@@ -12,8 +12,8 @@ from gradveil.attacks import Attack
 from gradveil.errors import SettingsError
 from gradveil.federated.gate import LEAKS, THRESHOLD, GateMod, leave_out
 from gradveil.federated.mods import DEFENCE, DefenceMod
-from gradveil.types import Batch, Reconstruction, Task, Update
-from tests.federated.small_app import ask, describe, make_app, make_images
+from gradveil.types import Batch, LocalTraining, Reconstruction, Task, Update
+from tests.federated.small_app import RATE, ask, describe, make_app, make_images
 from tests.federated.test_mods import assert_refused
 
 
@@ -101,6 +101,22 @@ def test_what_cannot_be_judged_does_not_leave(caplog: pytest.LogCaptureFixture) 
     rebuilt_nan = Guess(torch.full((2, 1, 10, 10), float("nan")))
     harmless = Guess(torch.zeros(2, 1, 10, 10))
     assert_refused(ask(make_app([GateMod(app, make_others(), attacks=[harmless, rebuilt_nan])]), {}), LEAKS)
+
+
+@pytest.mark.parametrize(
+    "local",
+    [
+        LocalTraining(epochs=2, batch_size=4, learning_rate=RATE, mode="train"),
+        LocalTraining(epochs=1, batch_size=1, learning_rate=RATE, mode="train"),
+        LocalTraining(epochs=1, batch_size=4, learning_rate=4 * RATE, mode="train"),
+    ],
+)
+def test_a_training_that_is_not_the_described_one_does_not_leave(local: LocalTraining) -> None:
+    """Else a server that changes the training through the run's settings would open the gate."""
+    app = describe(local=local)
+    harmless = GateMod(app, make_others(), attacks=[Guess(torch.zeros(2, 1, 10, 10))])
+    for mods in ([harmless], [harmless, DefenceMod(app)]):
+        assert_refused(ask(make_app(mods), {DEFENCE: "clip:1e-3"}), "describe the training as it is")
 
 
 def test_large_rounds_pass_if_the_client_says_so() -> None:

@@ -70,7 +70,8 @@ class CaptureMod:
         if not self.capture.wants(number):
             return
         app = self.capture.app
-        client = int(context.node_config.get("partition-id", context.node_id))
+        partition = context.node_config.get("partition-id")
+        client = partition if isinstance(partition, int) else context.node_id
         known = (*app.defences, *memory.defences)
         path = self.capture.write(app.read_sent(message), reply, number, client, known)
         if self.keep_truth:

@@ -2,7 +2,7 @@
 
 import logging
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import final
 
@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from gradveil.attacks import Attack, find_attack
+from gradveil.client import make_optimiser
 from gradveil.defences import defend_batch
 from gradveil.errors import DataError, SettingsError
 from gradveil.federated.app_model import AppModel, find_count, find_round_number, is_training
@@ -26,6 +27,8 @@ log = logging.getLogger(__name__)
 THRESHOLD = "gradveil-threshold"
 # The first is better on most networks, the second on those that normalise by the statistics of the client's own batch.
 SHORT_ATTACKS = (find_attack("fast").with_steps(60), find_attack("adam-cosine").with_steps(300))
+ALLOWED = 0.5
+"""How far the described training may be from the app's: dropout is drawn anew, a wrong rate is further off."""
 LEAKS = "an attack rebuilds an image of this client from its update"
 
 
@@ -85,12 +88,38 @@ class GateMod:
         known = (*self.app.defences, *memory.defences)
         released = self.app.read_round(self.app.read_sent(message), reply, number, 0, known)
         truths = memory.truths(self.app, released.update.images)
+        self.check_description(released, memory)
         fed = Captured(released, tuple(truths)).transformed()
         floor = self.find_floor(torch.cat([truth.original for truth in truths]))
         chance = psnr(floor.guess(fed.labels), fed.pixels())
         # torch's maximum of NaN and a number is NaN, which no threshold allows.
         reached = torch.stack([psnr(rebuilt, fed.pixels()) for rebuilt in self.rebuild(released, fed)])
         return float((reached - chance).max())
+
+    def check_description(self, released: Round, memory: RoundMemory) -> None:
+        """Refuse a training that is not the described one: the attacks would fail, and the gate would open.
+
+        The server has a say in it, through the run's settings.
+        """
+        update = released.update
+        steps, described = len(memory.labels), update.local.count_steps(update.images)
+        change = update.tensors if memory.change is None else self.app.rename(memory.change)
+        if steps != described or not distance(self.train_again(released, memory), change) <= ALLOWED:
+            raise SettingsError(
+                f"the app's training took {steps} steps, the described one takes {described}, or their rates or "
+                "losses differ: describe the training as it is, and let remember see every batch once"
+            )
+
+    def train_again(self, released: Round, memory: RoundMemory) -> dict[str, Tensor]:
+        """Train on the remembered batches as described, and return the change of the weights."""
+        model = released.task(None, "cpu").model.train(self.app.local.mode == "train")
+        before = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
+        optimiser = make_optimiser(model, self.app.local)
+        for fed, labels in zip(memory.fed, memory.labels, strict=True):
+            optimiser.zero_grad()
+            self.app.local.loss(model(self.app.to_pixels(fed)), labels).backward()  # type: ignore[no-untyped-call]
+            optimiser.step()
+        return {name: parameter.detach() - before[name] for name, parameter in model.named_parameters()}
 
     def rebuild(self, released: Round, fed: Batch) -> Iterator[Tensor]:
         """Rebuild the images with each attack, paired with the true ones."""
@@ -114,6 +143,12 @@ class GateMod:
         guessing, judging = fed.take(slice(0, None, 2)), fed.take(slice(1, None, 2))
         guesses = make_guesses([(guessing.pixels(), guessing.labels)], self.app.classes, labels_known=True)
         return choose_floor(guesses, judging.pixels(), judging.labels, psnr)
+
+
+def distance(ours: Mapping[str, Tensor], theirs: Mapping[str, Tensor]) -> float:
+    """Return the norm of the difference as a share of the norm of `theirs`."""
+    own, other = (torch.cat([part[name].flatten() for name in theirs]) for part in (ours, theirs))
+    return float((own - other).norm() / other.norm().clamp(min=1e-30))
 
 
 def leave_out(others: Batch, images: Tensor) -> Batch:

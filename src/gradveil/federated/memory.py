@@ -1,6 +1,6 @@
 """What a client remembers of the round that it is working on. It stays with the client."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -16,12 +16,16 @@ from gradveil.rounds import Truth
 
 @dataclass(eq=False)
 class RoundMemory:
-    """The images that an app handed over, batch by batch, and the defences that its update went through."""
+    """The images that an app handed over, batch by batch, and what `DefenceMod` noted, if it is there.
+
+    `defences` are those that the update went through, `change` is the change of the weights before them.
+    """
 
     fed: list[Tensor] = field(default_factory=list)
     originals: list[Tensor] = field(default_factory=list)
     labels: list[Tensor] = field(default_factory=list)
     defences: tuple[Defence, ...] = ()
+    change: Mapping[str, Tensor] | None = None
 
     def truths(self, app: AppModel, count: int) -> list[Truth]:
         """Return the truth about the first `count` images: those of the first epoch, as the model was fed them."""

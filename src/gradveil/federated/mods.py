@@ -59,12 +59,14 @@ class DefenceMod:
         sent = self.app.read_sent(message)
         with remembering() as memory:
             reply = call_next(message, context)
+            if reply.has_error():
+                return reply
+            trained = self.app.read_reply(reply)
+            self.check_frozen(sent, trained)
             memory.defences = defences
-        if reply.has_error():
-            return reply
-        trained = self.app.read_reply(reply)
-        self.check_frozen(sent, trained)
-        released = self.release(sent, trained, find_count(reply.content), defences)
+            memory.change = {name: trained[name] - sent[name] for name in self.app.trained}
+        update = Update(memory.change, find_count(reply.content), self.app.local)
+        released = {**trained, **self.release(sent, update, defences)}
         if keeps_buffers:
             released |= {name: sent[name] for name in self.app.buffers}
         return replace_arrays(message, reply, released)
@@ -96,16 +98,13 @@ class DefenceMod:
             if not torch.equal(sent[name], trained[name]):
                 raise SettingsError(f"the app changed '{name}', which the model has as frozen: train it, or leave it")
 
-    def release(
-        self, sent: Mapping[str, Tensor], trained: Mapping[str, Tensor], images: int, defences: tuple[Defence, ...]
-    ) -> dict[str, Tensor]:
+    def release(self, sent: Mapping[str, Tensor], update: Update, defences: tuple[Defence, ...]) -> dict[str, Tensor]:
         """Defend the change of the weights, and put it back into the form that is sent."""
-        change = {name: trained[name] - sent[name] for name in self.app.trained}
-        update = defend_release(defences, Update(change, images, self.app.local), make_secret_generator())
-        released = dict(trained)
-        for name, tensor in update.tensors.items():
-            released[name] = tensor if self.app.sends == "difference" else sent[name] + tensor
-            if released[name].shape != sent[name].shape or not torch.isfinite(released[name]).all():
+        defended = defend_release(defences, update, make_secret_generator()).tensors
+        weights = self.app.sends == "weights"
+        released = {name: sent[name] + tensor if weights else tensor for name, tensor in defended.items()}
+        for name, tensor in released.items():
+            if tensor.shape != sent[name].shape or not torch.isfinite(tensor).all():
                 raise SettingsError(f"the defences made '{name}' another shape or not finite: choose other settings")
         return released
 
