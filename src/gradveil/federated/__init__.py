@@ -10,14 +10,26 @@ from gradveil.federated.settings import FEDAVG, Algorithm, FederatedSettings
 from gradveil.federated.state import is_unfinished
 
 if TYPE_CHECKING:
+    from gradveil.federated.app_model import AppModel
+    from gradveil.federated.capture import CaptureMod, CapturingStrategy
     from gradveil.federated.client_app import ParticipantApp
     from gradveil.federated.coordinator import Recording
     from gradveil.federated.deployment import prepare_deployment
+    from gradveil.federated.gate import GateMod
     from gradveil.federated.in_process import InProcessGrid
+    from gradveil.federated.memory import remember
+    from gradveil.federated.mods import DefenceMod
+    from gradveil.federated.observe import observe
     from gradveil.federated.run import EngineName, run_federated
     from gradveil.federated.strategy import CheckedStrategy
 
 MODULES = {
+    "app_model": ("AppModel",),
+    "capture": ("CaptureMod", "CapturingStrategy"),
+    "gate": ("GateMod",),
+    "memory": ("remember",),
+    "mods": ("DefenceMod",),
+    "observe": ("observe",),
     "client_app": ("ParticipantApp",),
     "coordinator": ("Recording",),
     "deployment": ("prepare_deployment",),
@@ -37,11 +49,16 @@ def __getattr__(name: str) -> Any:
 __all__ = [
     "FEDAVG",
     "Algorithm",
+    "AppModel",
+    "CaptureMod",
+    "CapturingStrategy",
     "CheckedStrategy",
+    "DefenceMod",
     "Dropped",
     "EngineName",
     "FederatedResult",
     "FederatedSettings",
+    "GateMod",
     "InProcessGrid",
     "ParticipantApp",
     "Participants",
@@ -49,7 +66,9 @@ __all__ = [
     "Released",
     "RoundOutcome",
     "is_unfinished",
+    "observe",
     "prepare_deployment",
+    "remember",
     "run_decentralised",
     "run_federated",
 ]

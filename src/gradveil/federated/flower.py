@@ -7,6 +7,7 @@ address, unless the environment says otherwise when it is imported.
 import logging
 import os
 import secrets
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -39,7 +40,9 @@ def prepare_environment(home: Path | None = None) -> None:
         os.environ[HOME] = str(Path(tempfile.gettempdir()) / f"gradveil-flower-{secrets.token_hex(8)}")
 
 
-prepare_environment()
+if "flwr" not in sys.modules:
+    # An app that imported Flower itself has an environment of its own, which a mod must not change.
+    prepare_environment()
 import_extra("flwr", "federated")
 
 from flwr.app import (  # noqa: E402
