@@ -132,6 +132,12 @@ def test_buffers_are_those_a_state_dict_would_carry(mode: str, local: LocalTrain
     assert all(tensor.dtype == torch.int64 for tensor in counts)
 
 
+def test_a_tied_parameter_does_not_leave_as_a_buffer() -> None:
+    model = nn.Sequential(nn.Flatten(), nn.Linear(144, 144), nn.Linear(144, 144), nn.Linear(144, 4))
+    model.get_submodule("2").register_parameter("weight", model.get_parameter("1.weight"))
+    assert release(ONE_GRADIENT, model=model).buffers is None
+
+
 def test_a_model_without_buffers_sends_none() -> None:
     assert release(ONE_GRADIENT).buffers is None
 

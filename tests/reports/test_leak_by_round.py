@@ -5,11 +5,12 @@ import io
 from PIL import Image
 
 from gradveil.audit import Row
-from gradveil.reports.leak_by_round import draw_leak_by_round
+from gradveil.reports import draw_leak_by_round
+from gradveil.types import Status
 
 
 def row(number: int, advantage: float | None) -> Row:
-    status = "failed" if advantage is None else "ok"
+    status: Status = "failed" if advantage is None else "ok"
     return Row(
         "none",
         f"round-{number}",

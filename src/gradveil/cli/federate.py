@@ -14,17 +14,22 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from rich.table import Table
 
 from gradveil import data as data_sets
+from gradveil.attacks import find_attack
+from gradveil.cli.audit import make_table as make_audit_table
+from gradveil.cli.audit import write_results
 from gradveil.cli.data import Root
 from gradveil.cli.options import AsJson, Out, Overwrite, Quiet, Seed, make_console, print_json
 from gradveil.cli.policy_files import read_arm, read_policy
 from gradveil.cli.progress import progress_bar
+from gradveil.data import DataSet
 from gradveil.errors import OutputError, SettingsError
 from gradveil.federated import FEDAVG, FederatedSettings, RoundOutcome, is_unfinished
-from gradveil.reports import draw_rounds
-from gradveil.results import claimed_folder, write_file
+from gradveil.reports import draw_leak_by_round, draw_rounds
+from gradveil.results import claimed_folder, record, write_file
 from gradveil.types import LocalTraining, Mode, OptimiserName
 
 DEFAULTS = FederatedSettings()
+OBSERVATION = "observation"
 BY_CLASS = "classes:2"
 SHOWN = 10
 INTERRUPTED = 130
@@ -85,6 +90,15 @@ Workers = Annotated[int, typer.Option("--workers", help="Processes to use; the w
 Resume = Annotated[bool, typer.Option("--resume", help="Go on with the run in the folder, with the same options.")]
 
 
+Observe = Annotated[
+    str, typer.Option("--observe", help="Rounds whose updates the server attacks when training is over, e.g. 1,10.")
+]
+ObserveAttack = Annotated[str, typer.Option("--observe-attack", help="The attack of the curious server.")]
+ObserveSteps = Annotated[
+    int | None, typer.Option("--observe-steps", help="Steps of that attack, or of each member, instead of its own.")
+]
+
+
 def federate(
     data: Data = DEFAULTS.data,
     root: Root = None,
@@ -105,6 +119,9 @@ def federate(
     learning_rate: LearningRate = None,
     capture: Capture = "",
     keep_truth: KeepTruth = False,
+    observe: Observe = "",
+    observe_attack: ObserveAttack = "standard",
+    observe_steps: ObserveSteps = None,
     checkpoints: Checkpoints = "",
     engine: Engine = "in-process",
     topology: TopologyOption = "server",
@@ -144,7 +161,9 @@ def federate(
         timeout=timeout,
         seed=seed,
     )
-    captured, kept = read_rounds(capture, "--capture"), read_rounds(checkpoints, "--checkpoints")
+    observed, kept = read_rounds(observe, "--observe"), read_rounds(checkpoints, "--checkpoints")
+    captured = sorted({*read_rounds(capture, "--capture"), *observed})
+    find_attack(observe_attack)
     with progress_bar(console) as loading:
         loaded = data_sets.load(data, root, loading)
     with run_folder(out, resume, overwrite) as folder, rounds_bar(console) as progress:
@@ -155,7 +174,7 @@ def federate(
             engine=engine,  # type: ignore[arg-type]  # a wrong name is refused there
             workers=workers,
             capture=captured,
-            keep_truth=keep_truth,
+            keep_truth=keep_truth or bool(observed),
             checkpoints=kept,
             resume=resume,
             progress=progress,
@@ -166,10 +185,46 @@ def federate(
         )
     title = f"{settings.model} on {settings.data}, {settings.clients} clients, {settings.algorithm}, {settings.arm}"
     write_file(folder / "curve.png", draw_rounds(result.rounds, title))
+    if observed:
+        attack_captured(folder, loaded, observed, observe_attack, observe_steps, model, seed, console)
     if as_json:
         print_json(json.loads((folder / "federate.json").read_text()))
     console.print(make_table(result.rounds))
     console.print(summarise(settings, result.rounds, result.seconds, folder))
+
+
+def attack_captured(
+    folder: Path,
+    data: DataSet,
+    rounds: Sequence[int],
+    attack: str,
+    steps: int | None,
+    model: str,
+    seed: int,
+    console: Console,
+) -> None:
+    """Let the server attack the updates of some rounds; the report and the picture go to a folder of their own."""
+    from gradveil.federated import observe
+
+    own = model if ":" in model else None
+    with progress_bar(console) as show:
+        report = observe(
+            folder,
+            data,
+            rounds,
+            [attack],
+            steps=steps,
+            model=own,
+            seed=seed,
+            progress=lambda stage, share: show(stage, round(100 * share), 100),
+        )
+    place = folder / OBSERVATION
+    place.mkdir(exist_ok=True)
+    title = f"{attack} on the updates of {report.settings.model}, {report.settings.arms[0]}"
+    write_file(place / "leak.png", draw_leak_by_round(report.rows, title))
+    write_results(place, report, record("audit", report.settings.to_record(), report.to_figures()))
+    console.print(make_audit_table(report.summaries))
+    console.print(f"{place / 'report.html'}", highlight=False, soft_wrap=True)
 
 
 def write_arm(base: bool, policy: str, others: Sequence[str]) -> str:

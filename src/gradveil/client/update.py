@@ -181,9 +181,10 @@ class Client:
 
     def buffers(self) -> Tensors | None:
         """Copy the buffers that a state dict carries; None if there are none."""
-        parameters = dict(self.model.named_parameters())
+        # A tied parameter has a second name in the state dict: what counts is what the model registered as a buffer.
+        registered = dict(self.model.named_buffers())
         state = self.model.state_dict()
-        return {name: tensor.detach().clone() for name, tensor in state.items() if name not in parameters} or None
+        return {name: tensor.detach().clone() for name, tensor in state.items() if name in registered} or None
 
 
 def ignore(step: Step) -> None:

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from gradveil.reports.audit_page import draw_pictures, render_audit_page, render_csv
     from gradveil.reports.curves import draw_curves
     from gradveil.reports.federated_curves import draw_rounds
+    from gradveil.reports.leak_by_round import draw_leak_by_round
     from gradveil.reports.pareto import Point, draw_pareto
     from gradveil.reports.pictures import data_address, draw_grid, to_image, to_png
     from gradveil.reports.score_figures import Bar, draw_bars, draw_similarity
@@ -18,6 +19,7 @@ MODULES = {
     "attack_pictures": ("draw_losses", "draw_paths", "draw_similarities", "draw_strip"),
     "audit_page": ("draw_pictures", "render_audit_page", "render_csv"),
     "curves": ("draw_curves",),
+    "leak_by_round": ("draw_leak_by_round",),
     "pareto": ("Point", "draw_pareto"),
     "federated_curves": ("draw_rounds",),
     "pictures": ("data_address", "draw_grid", "to_image", "to_png"),
@@ -42,6 +44,7 @@ __all__ = [
     "draw_catalogue",
     "draw_curves",
     "draw_grid",
+    "draw_leak_by_round",
     "draw_losses",
     "draw_pareto",
     "draw_paths",
