@@ -7,4 +7,15 @@ from gradveil.workers.base import Crew, Job, JobDeathError, OnProgress, OnResult
 from gradveil.workers.cluster import Ray
 from gradveil.workers.local import Workers, end_with_parent
 
-__all__ = ["Crew", "Job", "JobDeathError", "OnProgress", "OnResult", "Ray", "Report", "Shared", "Workers", "end_with_parent"]
+__all__ = [
+    "Crew",
+    "Job",
+    "JobDeathError",
+    "OnProgress",
+    "OnResult",
+    "Ray",
+    "Report",
+    "Shared",
+    "Workers",
+    "end_with_parent",
+]
