@@ -191,6 +191,7 @@ def disturb(number: int, rank: int, fault: int) -> Callable[[RoundOutcome, int],
 def test_a_killed_neighbour_ends_the_run_within_seconds_in_one_line(
     tmp_path: Path, topology: Topology, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level("INFO", "gradveil")
     settings = replace(FEDSGD, clients=4, rounds=2000)
     killed_at = []
     kill = disturb(2, 2, signal.SIGKILL)
@@ -256,3 +257,9 @@ def test_no_participant_outlives_a_killed_run(tmp_path: Path) -> None:
     while any(map(is_running, children)) and time.monotonic() < deadline:
         time.sleep(0.1)
     assert not any(map(is_running, children))
+
+
+def test_no_flower_is_needed() -> None:
+    code = "import sys, gradveil.federated.ring; sys.exit(int('flwr' in sys.modules))"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    assert subprocess.run([sys.executable, "-c", code], env=environment, check=False).returncode == 0

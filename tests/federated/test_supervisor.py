@@ -70,6 +70,7 @@ LOST = NeighbourError("participant 1 lost participant 0: its connection closed")
 def test_the_cause_is_raised_not_what_follows_from_it(
     end: Any, kind: type[Exception], message: str, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level("INFO")
     with pytest.raises(kind, match=message) as cause:
         run(end, LOST)
     assert "\n" not in str(cause.value)

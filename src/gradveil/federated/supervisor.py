@@ -148,7 +148,7 @@ class Supervisor:
         """Log what each participant says, and raise the one error that the others follow from."""
         failures = [member.ended for member in self.members if isinstance(member.ended, Failed)]
         for failure in failures:
-            logger.warning("%s", failure.line)
+            logger.info("%s", failure.line)
         own = next((failure for failure in failures if failure.kind is not NeighbourError), None)
         if own is not None:
             raise own.kind(own.line)
