@@ -1,8 +1,11 @@
 """The commands of a deployment; the contract of all engines runs it as a whole."""
 
 import socket
+import subprocess
 import sys
 import tempfile
+import time
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -11,7 +14,7 @@ from gradveil.errors import GradveilError
 from gradveil.federated import FederatedSettings
 from gradveil.federated.coordinator import Coordinator, Recording
 from gradveil.federated.deployed_app import Plan
-from gradveil.federated.deployment import Deployment, find_port, prepare_deployment, run_deployed, wait_for_port
+from gradveil.federated.deployment import LINK, Deployment, find_port, prepare_deployment, run_deployed, wait_for_port
 from tests.federated.scenes import make_participants
 
 
@@ -75,3 +78,48 @@ def test_the_reason_of_a_stopped_run_comes_through(tmp_path: Path, monkeypatch: 
     assert not list(tmp_path.glob("gradveil-deployment-*"))
     running = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline")]
     assert not [command for command in running if str(tmp_path).encode() in command]
+
+
+@pytest.mark.slow
+def test_a_node_without_credentials_is_refused(tmp_path: Path) -> None:
+    """A real SuperLink over TLS, by the commands of the documentation: of two keys, only the registered one gets in."""
+    deployment = Deployment(tmp_path, find_port())
+    deployment.prepare(Plan(FederatedSettings(clients=2), Recording(), tmp_path))
+    certificate, key = tmp_path / "server.pem", tmp_path / "server.key"
+    names = ["-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"]
+    make = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", *names, "-keyout", str(key)]
+    subprocess.run([*make, "-out", str(certificate)], check=True, capture_output=True)
+    for name in ("known", "stranger"):
+        options = ["-q", "-t", "ecdsa", "-b", "384", "-N", "", "-f", str(tmp_path / name)]
+        subprocess.run(["ssh-keygen", *options], check=True)
+    (tmp_path / "home" / "config.toml").write_text(
+        f'[superlink.{LINK}]\naddress = "127.0.0.1:{deployment.port}"\nroot-certificates = "{certificate}"\n'
+    )
+    files = ["--ssl-ca-certfile", str(certificate), "--ssl-certfile", str(certificate), "--ssl-keyfile", str(key)]
+    link = [*deployment.superlink(), *files, "--enable-supernode-auth"]
+    link.remove("--insecure")
+    with deployment.started("superlink", link) as server:
+        wait_for_port(deployment.port, server, tmp_path)
+        deployment.call("supernode", "register", str(tmp_path / "known.pub"), LINK)
+        nodes = [start_node(deployment, name, certificate) for name in ("known", "stranger")]
+        with nodes[0], nodes[1] as stranger:
+            stranger.wait(60)
+            wait_for_text(tmp_path / "known.log", "SuperNode ID")
+    refused = (tmp_path / "stranger.log").read_text()
+    assert "Failed to activate SuperNode" in refused
+    assert "SuperNode ID" not in refused
+
+
+def start_node(
+    deployment: Deployment, name: str, certificate: Path
+) -> AbstractContextManager["subprocess.Popen[bytes]"]:
+    command = [*deployment.supernode(0, 2), "--root-certificates", str(certificate), "--max-retries", "1"]
+    command.remove("--insecure")
+    return deployment.started(name, [*command, "--auth-supernode-private-key", str(deployment.folder / name)])
+
+
+def wait_for_text(path: Path, text: str) -> None:
+    end = time.monotonic() + 60
+    while text not in path.read_text():
+        assert time.monotonic() < end, path.read_text()
+        time.sleep(0.2)
