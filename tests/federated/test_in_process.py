@@ -55,7 +55,7 @@ def test_flowers_own_strategy_and_a_plain_app_run_unchanged(workers: int) -> Non
         grid = InProcessGrid(PlainApp(), 3, crew)
         result = strategy.start(grid, ArrayRecord({"weight": Array(np.zeros(2))}), num_rounds=2)
     # The mean of 0, 1 and 2 is added twice.
-    assert result.arrays["weight"].numpy().tolist() == [2.0, 2.0]
+    assert result.arrays["weight"].numpy().tolist() == pytest.approx([2.0, 2.0])
     assert result.train_metrics_clientapp[2]["rounds"] == 2
 
 
