@@ -23,7 +23,7 @@ from gradveil.data import DataSet
 from gradveil.defences import parse_arm
 from gradveil.rng import generator
 from gradveil.training import FAST
-from gradveil.training.loop import Run
+from gradveil.training.loop import TrainingRun
 from gradveil.types import Batch
 
 POLICY = "3-1-7"
@@ -88,7 +88,7 @@ def plain_rate(name: str, sample: DataSet) -> float:
 def our_rate(name: str, sample: DataSet) -> float:
     """Train with gradveil's loop and the fast recipe; give images a second."""
     defences = parse_arm(f"policy:{POLICY}").defences
-    run = Run(build(name, sample), sample, FAST, defences, 0, torch.device("cpu"))
+    run = TrainingRun(build(name, sample), sample, FAST, defences, 0, torch.device("cpu"))
     return rate(run.take_step, STEPS[name])
 
 
@@ -107,7 +107,7 @@ def ready_rate(name: str, sample: DataSet, layout: torch.memory_format) -> float
     return rate(lambda: F.cross_entropy(model(images), labels).backward(), STEPS[name])  # type: ignore[no-untyped-call]
 
 
-def feed_next(run: Run) -> Batch:
+def feed_next(run: TrainingRun) -> Batch:
     """Let the client of a training prepare its next batch."""
     chosen = run.images.take(run.next_places())
     return run.client.feed(chosen.batch(), run.defences, generator(0, "batch"))
@@ -116,7 +116,9 @@ def feed_next(run: Run) -> Batch:
 def preparation_ratio(sample: DataSet) -> float:
     """Compare the preparation of a batch alone, without any model."""
     images = PlainImages(sample)
-    run = Run(build("mlp", sample), sample, FAST, parse_arm(f"policy:{POLICY}").defences, 0, torch.device("cpu"))
+    run = TrainingRun(
+        build("mlp", sample), sample, FAST, parse_arm(f"policy:{POLICY}").defences, 0, torch.device("cpu")
+    )
     ours = rate(lambda: feed_next(run).pixels(), 20)
     plain = rate(lambda: torch.stack([images[index][0] for index in range(FAST.batch_size)]), 5)
     return ours / plain

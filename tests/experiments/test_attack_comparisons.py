@@ -2,10 +2,10 @@
 
 from gradveil.experiments.attack_cells import GREY
 from gradveil.experiments.attack_comparisons import gains, paired, winners
-from gradveil.experiments.attack_tables import Line
+from gradveil.experiments.attack_tables import AttackLine
 
 
-def line(attack: str, scores: dict[int, float | None], seconds: float = 1.0) -> Line:
+def line(attack: str, scores: dict[int, float | None], seconds: float = 1.0) -> AttackLine:
     """Make the line of an attack with these advantages; None is a failed image."""
     rows = [
         {
@@ -17,7 +17,7 @@ def line(attack: str, scores: dict[int, float | None], seconds: float = 1.0) -> 
         }
         for image, score in scores.items()
     ]
-    return Line(("part", GREY, "lenet", "init", "none", attack), tuple(rows), len(rows))
+    return AttackLine(("part", GREY, "lenet", "init", "none", attack), tuple(rows), len(rows))
 
 
 def test_attacks_are_compared_on_the_images_that_both_have() -> None:

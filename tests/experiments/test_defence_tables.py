@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from gradveil.experiments.defence_tables import Line, make_lines, make_panels, render_markdown
+from gradveil.experiments.defence_tables import ArmLine, make_lines, make_panels, render_markdown
 from gradveil.experiments.defences import DefenceStudy
 from gradveil.reports.pareto import draw_pareto
 from tests.experiments.test_defences import TRIALS, make_study, silent
@@ -20,9 +20,9 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> DefenceStudy:
 
 def test_seeds_are_pooled_and_random_policies_averaged(study: DefenceStudy) -> None:
     plain, private, random = make_lines(TRIALS, study.entries())
-    assert isinstance(plain, Line)
-    assert isinstance(private, Line)
-    assert isinstance(random, Line)
+    assert isinstance(plain, ArmLine)
+    assert isinstance(private, ArmLine)
+    assert isinstance(random, ArmLine)
     assert (plain.arm, plain.trials, plain.images) == ("crop-flip", 2, 2)
     assert private.epsilon is not None
     assert plain.epsilon is None

@@ -14,7 +14,7 @@ from gradveil.errors import SettingsError, UnknownNameError
 from gradveil.models import build
 from gradveil.rng import generator
 from gradveil.training import FAST, PAPER, RECIPES, TrainingSettings
-from gradveil.training.loop import Run
+from gradveil.training.loop import TrainingRun
 
 
 def test_the_paper_recipe_is_the_published_one() -> None:
@@ -93,7 +93,7 @@ def test_without_its_rise_the_papers_recipe_kills_the_convnet() -> None:
 
     def last_losses(warm_up: float) -> list[float]:
         model = build("convnet-8", sample.shape, sample.classes, sample.mean, sample.std, generator(2, "model"))
-        run = Run(model, sample, replace(PAPER, warm_up=warm_up), (CropFlip(),), 2, torch.device("cpu"))
+        run = TrainingRun(model, sample, replace(PAPER, warm_up=warm_up), (CropFlip(),), 2, torch.device("cpu"))
         losses = []
         for _ in range(30):
             before = run.state.loss

@@ -119,7 +119,7 @@ class Ensemble(Attack):
             dict(zip(self.members, split(generator, len(self.members)), strict=True)) for generator in generators
         ]
         comparison = Comparison(task)
-        candidates: list[list[Candidate]] = [[] for _ in updates]
+        candidates: list[list[MemberResult]] = [[] for _ in updates]
         for place, (name, member) in enumerate(members.items()):
             report = None if progress is None else part_of(progress, place, len(members))
             # What has been matched to the last digit cannot be matched better; through a policy there is more to find.
@@ -134,7 +134,7 @@ class Ensemble(Attack):
                     with layers_draw_like(generators[row]):
                         loss = comparison.loss_of(updates[row], result)
                     rank = comparison.rank(updates[row], result, loss)
-                    candidates[row].append(Candidate(name, result, loss, rank, member.inverts_policy))
+                    candidates[row].append(MemberResult(name, result, loss, rank, member.inverts_policy))
         return [choose(task, own) for own in candidates]
 
 
@@ -160,7 +160,7 @@ def run_member(
 
 
 @dataclass(frozen=True, eq=False)
-class Candidate:
+class MemberResult:
     """One member's result, its loss by the common measure and its rank, and whether it looked through a policy."""
 
     member: str
@@ -170,12 +170,12 @@ class Candidate:
     inverts_policy: bool
 
 
-def is_matched(candidates: Sequence[Candidate]) -> bool:
+def is_matched(candidates: Sequence[MemberResult]) -> bool:
     """Tell whether one of the results is exact."""
     return any(one.loss < EXACT for one in candidates)
 
 
-def choose(task: Task, candidates: Sequence[Candidate]) -> Reconstruction:
+def choose(task: Task, candidates: Sequence[MemberResult]) -> Reconstruction:
     """Keep the best of one image's results; its loss is the common one."""
     best = min(candidates, key=lambda one: one.rank)
     result = replace(best.result, matching_loss=best.loss)

@@ -164,7 +164,7 @@ def build_model(name: str, data: DataSet, seed: int, defences: Sequence[Defence]
 
 @contextmanager
 def run_folder(out: Path, resume: bool, overwrite: bool) -> Iterator[Path]:
-    """Give the folder of the run: claimed for a new one, as it is for one to resume."""
+    """Return the folder of the run: claimed for a new one, as it is for one to resume."""
     if is_unfinished(out) and not resume:
         raise OutputError(f"{out} holds an unfinished run: go on with --resume, or choose another folder with --out")
     try:

@@ -80,7 +80,7 @@ class Bottleneck(nn.Module):
 
 
 def find_bottleneck(model: nn.Module) -> str | None:
-    """Give what the names of the bottleneck's parameters and of the last layer's begin with; None without one."""
+    """Return what the names of the bottleneck's parameters and of the last layer's begin with; None without one."""
     found = (name for name, module in model.named_modules() if isinstance(module, Bottleneck))
     name = next(found, None)
     return None if name is None else name.removesuffix("0")

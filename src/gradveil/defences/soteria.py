@@ -89,7 +89,7 @@ def sensitivity(model: nn.Module, pixels: Tensor, probes: int = 0) -> Tensor:
 
 
 def estimate_slopes(model: nn.Module, pixels: Tensor, probes: int) -> tuple[Tensor, Tensor]:
-    """Give the features, N×F, and estimate ‖∂r/∂x‖: over normal directions v, (∂r/∂x · v)² is ‖∂r/∂x‖² on average."""
+    """Return the features, N×F, and estimate ‖∂r/∂x‖: over normal directions v, (∂r/∂x · v)² is ‖∂r/∂x‖² on average."""
     features = torch.zeros(0)
     total = torch.zeros(())
     for _ in range(probes):
@@ -99,7 +99,7 @@ def estimate_slopes(model: nn.Module, pixels: Tensor, probes: int) -> tuple[Tens
 
 
 def take_slopes(model: nn.Module, pixels: Tensor) -> tuple[Tensor, Tensor]:
-    """Give the features and ‖∂r/∂x‖ of each, both N×F."""
+    """Return the features and ‖∂r/∂x‖ of each, both N×F."""
     features, pull = vjp(lambda images: features_of(model, images), pixels)  # type: ignore[misc]
     count = features.shape[1]
     size = max(1, CHUNK // len(pixels))
@@ -115,7 +115,7 @@ def take_slopes(model: nn.Module, pixels: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def features_of(model: nn.Module, images: Tensor) -> Tensor:
-    """Give what the last linear layer is fed for these images, N×F."""
+    """Return what the last linear layer is fed for these images, N×F."""
     seen: list[Tensor] = []
 
     def note(_: nn.Module, inputs: tuple[Any, ...]) -> None:

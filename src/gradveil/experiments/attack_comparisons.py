@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from gradveil.experiments.attack_tables import Line, write_figure
+from gradveil.experiments.attack_tables import AttackLine, write_figure
 from gradveil.metrics import Interval, mean_interval
 
 Place = tuple[str, ...]
@@ -18,16 +18,16 @@ GAIN_COLUMNS = ("data", "model", "phase", "arm", "attack", "gain, dB", "n", "sha
 WINNER_COLUMNS = ("data", "model", "phase", "best of three", "advantage", "n", "best of all", "advantage", "next", "n")
 
 
-def places(lines: Sequence[Line]) -> dict[Place, dict[str, Line]]:
+def places(lines: Sequence[AttackLine]) -> dict[Place, dict[str, AttackLine]]:
     """Put the lines of the attacks on the same thing together, those of which anything was run."""
-    found: dict[Place, dict[str, Line]] = defaultdict(dict)
+    found: dict[Place, dict[str, AttackLine]] = defaultdict(dict)
     for line in lines:
         if line.scores("psnr_transformed"):
             found[line.key[1:5]][line.key[5]] = line
     return found
 
 
-def gains(lines: Sequence[Line], comparison: Comparison) -> Iterator[list[str]]:
+def gains(lines: Sequence[AttackLine], comparison: Comparison) -> Iterator[list[str]]:
     """Compare attacks with their control image by image; only images that both have count."""
     control, others, figure = comparison
     for place, attacks in places(lines).items():
@@ -45,7 +45,7 @@ def paired(ours: Mapping[int, float], theirs: Mapping[int, float]) -> Interval |
     return mean_interval([ours[image] - theirs[image] for image in shared]) if shared else None
 
 
-def winners(lines: Sequence[Line], best: Sequence[str]) -> Iterator[list[str]]:
+def winners(lines: Sequence[AttackLine], best: Sequence[str]) -> Iterator[list[str]]:
     """Name the attack with the highest mean advantage: of those with many images, and of all on what all have."""
     for (data, model, phase, _), attacks in places(lines).items():
         scores = {name: line.scores("advantage_transformed") for name, line in attacks.items()}
@@ -69,7 +69,7 @@ def ranked(scores: Mapping[str, Mapping[int, float]]) -> list[tuple[str, Interva
     return sorted(means.items(), key=lambda item: -item[1].mean)
 
 
-def render_comparisons(parts: Mapping[str, Sequence[Line]], best: Sequence[str]) -> str:
+def render_comparisons(parts: Mapping[str, Sequence[AttackLine]], best: Sequence[str]) -> str:
     """Write the comparisons of every part that has any."""
     text = []
     for part, lines in parts.items():

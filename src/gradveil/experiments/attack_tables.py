@@ -33,7 +33,7 @@ COLUMNS = (
 
 
 @dataclass(frozen=True)
-class Line:
+class AttackLine:
     """The rows of one attack in one place, and how many images were asked for; `refused` if it cannot be used there."""
 
     key: Key
@@ -42,7 +42,7 @@ class Line:
     refused: bool = False
 
     def scores(self, name: str) -> dict[int, float]:
-        """Give a figure of every image whose attack did not fail."""
+        """Return a figure of every image whose attack did not fail."""
         return {row["image"]: row[name] for row in self.rows if row["status"] == "ok" and row[name] is not None}
 
     def figure(self, name: str) -> Interval | None:
@@ -79,7 +79,7 @@ def write_figure(figure: Interval | None, signed: bool = False, digits: int = 1)
     return "–" if figure is None else figure.text(digits, signed)
 
 
-def make_lines(cells: Sequence[Cell], entries: Sequence[Mapping[str, Any]]) -> list[Line]:
+def make_lines(cells: Sequence[Cell], entries: Sequence[Mapping[str, Any]]) -> list[AttackLine]:
     """Gather the rows of the journal under the cells that were asked for, in their order."""
     asked: dict[Key, int] = defaultdict(int)
     rows: dict[Key, list[Mapping[str, Any]]] = defaultdict(list)
@@ -91,7 +91,7 @@ def make_lines(cells: Sequence[Cell], entries: Sequence[Mapping[str, Any]]) -> l
         if found is not None:
             rows[key] += found["rows"]
             refused |= {key} if "refused" in found else set()
-    return [Line(key, tuple(rows[key]), count, key in refused) for key, count in asked.items()]
+    return [AttackLine(key, tuple(rows[key]), count, key in refused) for key, count in asked.items()]
 
 
 def find_entry(cell: Cell, entries: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
@@ -125,7 +125,7 @@ def interpolate(way: Way, shares: Sequence[float]) -> list[float]:
     return [float(score) for score in np.interp(shares, known, scores)]
 
 
-def render_markdown(parts: Mapping[str, Sequence[Line]], version: str = "") -> str:
+def render_markdown(parts: Mapping[str, Sequence[AttackLine]], version: str = "") -> str:
     """Write one table for each part; `version` says by which version of the audit they were measured."""
     reading = f"Means ± half the 95% interval over images; T(x) is what was fed. {version}".strip()
     text = ["# The strength of the attacks", "", reading, ""]

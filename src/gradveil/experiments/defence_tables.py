@@ -34,7 +34,7 @@ COLUMNS = (
 
 
 @dataclass(frozen=True, eq=False)
-class Line:
+class ArmLine:
     """One arm over its seeds, or the random policies together; `asked` is how many trials it was to have, and so
     many of them `diverged` in training. Advantages are, phase by phase, for T(x) and for aligned x.
     """
@@ -91,7 +91,7 @@ def percent(figure: Interval) -> str:
     return f"{100 * figure.mean:.1f}" + ("" if figure.std is None else f" ± {100 * figure.std:.1f}")
 
 
-def make_lines(trials: Sequence[DefenceTrial], entries: Sequence[Mapping[str, Any]]) -> list[Line | Missing]:
+def make_lines(trials: Sequence[DefenceTrial], entries: Sequence[Mapping[str, Any]]) -> list[ArmLine | Missing]:
     """Gather what was run under the arms that were asked for, in their order."""
     asked = Counter(name_of(trial.arm) for trial in trials)
     wanted = [trial.to_record() for trial in trials]
@@ -99,7 +99,7 @@ def make_lines(trials: Sequence[DefenceTrial], entries: Sequence[Mapping[str, An
     for entry in entries:
         if entry["trial"] in wanted:
             run[name_of(entry["trial"]["arm"])].append(entry)
-    lines: list[Line | Missing] = []
+    lines: list[ArmLine | Missing] = []
     for arm, all_found in run.items():
         found = [entry for entry in all_found if "diverged" not in entry]
         diverged = len(all_found) - len(found)
@@ -111,13 +111,13 @@ def name_of(arm: str) -> str:
     return RANDOM if arm.startswith(RANDOM) else arm
 
 
-def make_line(arm: str, asked: int, diverged: int, trials: Sequence[Mapping[str, Any]]) -> Line:
+def make_line(arm: str, asked: int, diverged: int, trials: Sequence[Mapping[str, Any]]) -> ArmLine:
     """Pool the images of an arm's seeds; of random policies, average the policies' means."""
     summaries = {phase: summarise_phase(arm, phase, trials) for phase in PHASES}
     # The unit of random policies is the policy.
     units = [[trial] for trial in trials] if arm == RANDOM else [trials]
     notes = trials[0]["notes"]
-    return Line(
+    return ArmLine(
         arm,
         asked,
         diverged,
@@ -149,9 +149,9 @@ def pool(kind: str, phase: str, units: Sequence[Sequence[Mapping[str, Any]]]) ->
     )
 
 
-def make_panels(lines: Sequence[Line | Missing]) -> dict[str, list[Point]]:
+def make_panels(lines: Sequence[ArmLine | Missing]) -> dict[str, list[Point]]:
     """Make the panels of the picture: what was fed and the original, before and after training."""
-    run = [line for line in lines if isinstance(line, Line)]
+    run = [line for line in lines if isinstance(line, ArmLine)]
     return {
         title: make_points([(line, figures(line)[phase]) for line in run])
         for phase, when in zip(PHASES, ("the first weights", "the last weights"), strict=True)
@@ -162,7 +162,7 @@ def make_panels(lines: Sequence[Line | Missing]) -> dict[str, list[Point]]:
     }
 
 
-def make_points(figures: Sequence[tuple[Line, Interval | None]]) -> list[Point]:
+def make_points(figures: Sequence[tuple[ArmLine, Interval | None]]) -> list[Point]:
     """Place every arm whose attack gave a result."""
     return [
         Point(line.arm, figure.mean, line.accuracy.mean, 0.0 if figure.low is None else figure.mean - figure.low)
@@ -172,7 +172,9 @@ def make_points(figures: Sequence[tuple[Line, Interval | None]]) -> list[Point]:
 
 
 def render_markdown(
-    parts: Mapping[str, Sequence[DefenceTrial]], lines: Mapping[str, Sequence[Line | Missing]], study: Mapping[str, Any]
+    parts: Mapping[str, Sequence[DefenceTrial]],
+    lines: Mapping[str, Sequence[ArmLine | Missing]],
+    study: Mapping[str, Any],
 ) -> str:
     """Write one table for each part."""
     text = [
@@ -188,7 +190,7 @@ def render_markdown(
         "",
     ]
     for part, found in lines.items():
-        plain = next((line.seconds for line in found if isinstance(line, Line) and line.arm == "crop-flip"), None)
+        plain = next((line.seconds for line in found if isinstance(line, ArmLine) and line.arm == "crop-flip"), None)
         text += [f"## {part}", "", describe_part(parts[part], study["steps"]), ""]
         text += ["| " + " | ".join(COLUMNS) + " |", "|" + "---|" * len(COLUMNS)]
         text += ["| " + " | ".join(line.texts(plain)) + " |" for line in found]

@@ -40,7 +40,7 @@ def render_audit_page(report: AuditReport, record: Mapping[str, Any]) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class Cell:
+class Section:
     """One arm, phase and attack as the page shows it."""
 
     summary: Summary
@@ -54,7 +54,7 @@ class Cell:
         return {"leak": "bad", "leak on some images": "bad", "no leak found": "good"}.get(self.summary.finding, "open")
 
 
-def make_cells(report: AuditReport) -> list[Cell]:
+def make_cells(report: AuditReport) -> list[Section]:
     """Put each summary beside its rows and pictures."""
     controls = {(s.phase, s.attack): s for s in report.summaries if s.arm == "none"}
     pictures = report.pictures
@@ -63,7 +63,7 @@ def make_cells(report: AuditReport) -> list[Cell]:
         part = slice(start, start + summary.images)
         start += summary.images
         cells.append(
-            Cell(
+            Section(
                 summary,
                 explain(summary, controls.get((summary.phase, summary.attack))),
                 report.rows[part],
@@ -81,7 +81,7 @@ def embed(picture: Picture) -> dict[str, str | None]:
     }
 
 
-def make_chart(cells: Sequence[Cell]) -> dict[str, Any]:
+def make_chart(cells: Sequence[Section]) -> dict[str, Any]:
     """Place every image's advantage, and the mean with its interval, on one axis in dB."""
     values = [leaked(row) for cell in cells for row in cell.rows if row.status == "ok"]
     low, high = min([0.0, *values]) - 1, max([MARGIN, *values]) + 1

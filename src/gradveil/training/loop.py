@@ -77,7 +77,7 @@ def train(
     if resume and folder is None:
         raise SettingsError("there is nothing to resume without a folder: name the folder of the run")
     with threads(settings.threads):
-        run = Run(model, data, settings, defences, seed, torch.device(device))
+        run = TrainingRun(model, data, settings, defences, seed, torch.device(device))
         wanted = phase_steps(phases, run.steps_per_epoch, settings.epochs)
         records = RunFolder(folder, spec, run.describe(phases, spec)) if folder else None
         snapshots: dict[str, Weights] = {}
@@ -93,7 +93,7 @@ def train(
     return TrainingResult(ordered, curves, curves[-1].test_accuracy, run.state.seconds, guarantee)
 
 
-class Run:
+class TrainingRun:
     """One training run under way."""
 
     def __init__(
@@ -244,7 +244,7 @@ class Run:
         return TrainingProgress(self.state.step, self.steps, epoch, self.settings.epochs, self.batch_size, latest)
 
 
-def restore(run: Run, wanted: dict[str, int], records: RunFolder) -> dict[str, Weights]:
+def restore(run: TrainingRun, wanted: dict[str, int], records: RunFolder) -> dict[str, Weights]:
     """Put a run back to where it was last saved and give the snapshots it had taken by then."""
     run.state = records.load_state(run.model, run.optimiser)
     done = [phase for phase, step in wanted.items() if step <= run.state.step]

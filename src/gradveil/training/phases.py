@@ -26,7 +26,7 @@ class Phase:
         return self.unit if self.unit in ("init", "final") else f"{self.unit}-{self.count}"
 
     def step(self, steps_per_epoch: int, epochs: int) -> int:
-        """Give the number of optimiser steps taken when this phase is reached; refuse one after the end."""
+        """Return the number of optimiser steps taken when this phase is reached; refuse one after the end."""
         if self.unit in ("init", "final"):
             return 0 if self.unit == "init" else steps_per_epoch * epochs
         if self.unit == "round":

@@ -84,7 +84,7 @@ class TrainingSettings:
         return max(1, count_fraction(images, self.fraction) // self.batch_size)
 
     def rate(self, step: int, steps: int) -> float:
-        """Give the learning rate of step `step` (from 0) out of `steps`."""
+        """Return the learning rate of step `step` (from 0) out of `steps`."""
         rise = self.warm_up * steps
         if step + 1 <= rise:
             return self.learning_rate * (step + 1) / rise

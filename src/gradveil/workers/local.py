@@ -76,7 +76,7 @@ class Workers:
         if self.count == 1 or len(jobs) <= 1:
             return self.run_here(jobs, progress, result)
         self.round += 1
-        work = Round(jobs, progress, result)
+        work = JobsUnderWay(jobs, progress, result)
         while len(work.results) < len(jobs):
             if self.pool is None:
                 self.pool = Pool(self.context, self.count, self.threads)
@@ -110,7 +110,7 @@ def ignore(*_: object) -> None:
 
 
 @dataclass(eq=False)
-class Round(Generic[Result]):
+class JobsUnderWay(Generic[Result]):
     """Jobs in progress; `deaths` counts for each job how many processes died while it was submitted."""
 
     jobs: Sequence[Job[Result]]
