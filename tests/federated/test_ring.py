@@ -20,7 +20,7 @@ from gradveil.capsule import CapsulePaths, name_capsule, read_capsule, read_trut
 from gradveil.errors import GradveilError, SettingsError
 from gradveil.federated.exchange import TOPOLOGIES, Topology
 from gradveil.federated.outcomes import RoundOutcome
-from gradveil.federated.participants import Participants, Released
+from gradveil.federated.participants import ClientWork, Participants
 from gradveil.federated.ring import run_decentralised
 from gradveil.federated.server import Server
 from gradveil.federated.settings import FederatedSettings
@@ -36,7 +36,7 @@ FEDAVG = replace(
 )
 
 
-def play(settings: FederatedSettings) -> Iterator[tuple[int, dict[str, Tensor], dict[int, Released], Server]]:
+def play(settings: FederatedSettings) -> Iterator[tuple[int, dict[str, Tensor], dict[int, ClientWork], Server]]:
     """Run the rounds with a server, in this process; yield each after its step, with the weights that were sent."""
     rounds = settings.count_rounds(DATA)
     participants = Participants(settings, DATA)

@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from gradveil.federated.outcomes import Dropped, FederatedResult, RoundOutcome
-from gradveil.federated.participants import Participants, Released
+from gradveil.federated.participants import ClientWork, Participants
 from gradveil.federated.ring import run_decentralised
 from gradveil.federated.settings import FEDAVG, Algorithm, FederatedSettings
 from gradveil.federated.state import is_unfinished
@@ -53,6 +53,7 @@ __all__ = [
     "CaptureMod",
     "CapturingStrategy",
     "CheckedStrategy",
+    "ClientWork",
     "DefenceMod",
     "Dropped",
     "EngineName",
@@ -63,7 +64,6 @@ __all__ = [
     "ParticipantApp",
     "Participants",
     "Recording",
-    "Released",
     "RoundOutcome",
     "is_unfinished",
     "observe",

@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 @final
 @dataclass(frozen=True, eq=False)
-class Capture:
+class AppCapture:
     """Which rounds are captured, and where their capsules go; `rounds` None captures every round."""
 
     app: AppModel
@@ -52,7 +52,7 @@ class CaptureMod:
     def __init__(
         self, app: AppModel, folder: Path | str, rounds: Collection[int] | None = None, *, keep_truth: bool = False
     ) -> None:
-        self.capture, self.keep_truth = Capture(app, Path(folder), rounds), keep_truth
+        self.capture, self.keep_truth = AppCapture(app, Path(folder), rounds), keep_truth
 
     def __call__(self, message: Message, context: Context, call_next: CallNext) -> Message:
         """Let the app work, and capture its reply."""
@@ -97,7 +97,7 @@ class CapturingStrategy(Strategy):
         known_defences: str = "none",
     ) -> None:
         self.strategy = strategy
-        self.capture = Capture(app, Path(folder), rounds)
+        self.capture = AppCapture(app, Path(folder), rounds)
         parsed = () if known_defences == "none" else parse_defences(known_defences.split(","))
         self.known = (*app.defences, *parsed)
         self.sent: dict[int, Message] = {}

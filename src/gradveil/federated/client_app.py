@@ -8,7 +8,7 @@ from typing import Any
 from gradveil.capsule import name_capsule, write_truth
 from gradveil.errors import SettingsError
 from gradveil.federated.flower import ClientApp, Context, Message
-from gradveil.federated.participants import Participants, Released
+from gradveil.federated.participants import ClientWork, Participants
 from gradveil.federated.wire import read_instruction, write_reply
 from gradveil.machine import threads
 from gradveil.workers import Shared
@@ -24,7 +24,7 @@ class TruthKeeper:
     folder: Path
     rounds: tuple[int, ...]
 
-    def keep(self, participants: Participants, client: int, number: int, released: Released) -> None:
+    def keep(self, participants: Participants, client: int, number: int, released: ClientWork) -> None:
         """Write the truth part of a capsule if the round is one of those asked for."""
         if number in self.rounds and released.truths:
             settings = participants.settings

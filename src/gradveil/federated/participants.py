@@ -22,7 +22,7 @@ TRAINING_COST = 3
 
 
 @dataclass(frozen=True, eq=False)
-class Released:
+class ClientWork:
     """What one participant released in a round; `truths` and the losses stay with it."""
 
     update: Update
@@ -60,7 +60,7 @@ class Participants:
         """Return the weights that everyone starts from."""
         return self.build_model().state_dict()
 
-    def client_round(self, client: int, number: int, rounds: int, weights: Weights) -> Released:
+    def client_round(self, client: int, number: int, rounds: int, weights: Weights) -> ClientWork:
         """Do the work of one participant in round `number` of `rounds`, counted from 1."""
         settings = self.settings
         places = self.places(client, number)
@@ -76,7 +76,7 @@ class Participants:
         )
         losses = [step.loss for step in steps]
         truths = find_truths(places.tolist(), chosen.batch(), steps)
-        return Released(update, tuple(truths), sum(losses) / max(1, len(losses)))
+        return ClientWork(update, tuple(truths), sum(losses) / max(1, len(losses)))
 
     def places(self, client: int, number: int) -> Tensor:
         """Choose the images of a round: the next batch of a shuffled share, or, for FedAvg, the whole share."""

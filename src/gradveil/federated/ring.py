@@ -21,7 +21,7 @@ from gradveil.data import DataSet
 from gradveil.errors import GradveilError, InputError, SettingsError
 from gradveil.federated.exchange import TOPOLOGIES, Neighbours, Packing, Topology, connected
 from gradveil.federated.outcomes import Dropped, FederatedResult, RoundOutcome, check_update
-from gradveil.federated.participants import Participants, Released
+from gradveil.federated.participants import ClientWork, Participants
 from gradveil.federated.server import Server
 from gradveil.federated.settings import FederatedSettings
 from gradveil.federated.supervisor import RoundEnd, Supervisor
@@ -33,7 +33,7 @@ CAPSULES = "capsules"
 
 
 @dataclass(frozen=True)
-class Plan:
+class RingPlan:
     """What every participant is told; `meeting` and `data` are files."""
 
     settings: FederatedSettings
@@ -79,7 +79,7 @@ def run_decentralised(
     with tempfile.TemporaryDirectory(prefix="gradveil-") as name:
         meeting, stored = Path(name) / "meeting", Path(name) / "data.pickle"
         stored.write_bytes(pickle.dumps(data))
-        plan = Plan(settings, topology, rounds, frozenset(capture), observer, keep_truth, folder, meeting, stored)
+        plan = RingPlan(settings, topology, rounds, frozenset(capture), observer, keep_truth, folder, meeting, stored)
         results: list[RoundOutcome] = []
 
         def keep(end: RoundEnd) -> None:
@@ -113,7 +113,7 @@ def check_plan(
 class Participant:
     """One participant at work; it takes the server's steps too."""
 
-    def __init__(self, rank: int, plan: Plan, data: DataSet) -> None:
+    def __init__(self, rank: int, plan: RingPlan, data: DataSet) -> None:
         self.rank, self.plan, self.data = rank, plan, data
         self.participants = Participants(plan.settings, data)
         self.server = Server(self.participants, plan.rounds)
@@ -155,7 +155,7 @@ class Participant:
                 f"needed ({dropped[0]}): mend the participants and start again"
             )
 
-    def capture(self, number: int, sent: Weights, released: Released, updates: dict[int, Update]) -> None:
+    def capture(self, number: int, sent: Weights, released: ClientWork, updates: dict[int, Update]) -> None:
         """Write down what the observer sees, or, as one whom it sees, the truth about it."""
         plan, settings = self.plan, self.plan.settings
         for client, update in updates.items():
