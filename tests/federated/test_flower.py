@@ -8,7 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from gradveil.federated.flower import ENVIRONMENT, HOME, prepare_environment, silenced
+from gradveil.federated.flower import (
+    ENVIRONMENT,
+    HOME,
+    RAY_ENVIRONMENT,
+    alone_on_this_machine,
+    prepare_environment,
+    silenced,
+)
 
 
 def test_the_environment_keeps_flower_quiet_and_out_of_the_home_folder(
@@ -50,3 +57,14 @@ def test_flower_prints_nothing_within_the_block(capsys: pytest.CaptureFixture[st
     assert logger.handlers == before
     printed = capsys.readouterr()
     assert "a client failed" not in printed.out + printed.err
+
+
+def test_ray_is_kept_on_this_machine_only_while_a_run_needs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cluster that is joined later in the same process must not be told to stay alone."""
+    for name in RAY_ENVIRONMENT:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "1")
+    with alone_on_this_machine():
+        assert {name: os.environ[name] for name in RAY_ENVIRONMENT} == RAY_ENVIRONMENT
+    assert os.environ["RAY_USAGE_STATS_ENABLED"] == "1"
+    assert set(RAY_ENVIRONMENT) & set(os.environ) == {"RAY_USAGE_STATS_ENABLED"}

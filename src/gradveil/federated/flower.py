@@ -18,6 +18,8 @@ from gradveil.errors import import_extra
 ENVIRONMENT = {
     "FLWR_TELEMETRY_ENABLED": "0",
     "FLWR_DISABLE_UPDATE_CHECK": "1",
+}
+RAY_ENVIRONMENT = {
     "RAY_USAGE_STATS_ENABLED": "0",
     # Without a cluster over several machines, Ray binds to 127.0.0.1.
     "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
@@ -27,8 +29,23 @@ ENVIRONMENT = {
 HOME = "FLWR_HOME"
 
 
+@contextmanager
+def alone_on_this_machine() -> Iterator[None]:
+    """Let a Ray that is started within the block listen on 127.0.0.1 only; afterwards Ray may join clusters again."""
+    before = {name: os.environ.get(name) for name in RAY_ENVIRONMENT}
+    os.environ.update(RAY_ENVIRONMENT)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
 def prepare_environment(home: Path | None = None) -> None:
-    """Keep Flower and Ray quiet, on this machine, and out of the home folder.
+    """Keep Flower quiet and out of the home folder.
 
     `home` is where Flower may write; without it, one that is set already stays, or a new name in the temporary folder
     is taken. Flower makes the folder if it needs it.
@@ -107,6 +124,7 @@ __all__ = [
     "ServerApp",
     "Status",
     "Strategy",
+    "alone_on_this_machine",
     "ndarrays_to_parameters",
     "parameters_to_ndarrays",
     "prepare_environment",

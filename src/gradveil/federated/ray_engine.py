@@ -2,7 +2,7 @@
 
 from gradveil.errors import import_extra
 from gradveil.federated.coordinator import Coordinator
-from gradveil.federated.flower import Context, Grid, ServerApp, silenced
+from gradveil.federated.flower import Context, Grid, ServerApp, alone_on_this_machine, silenced
 from gradveil.workers import Workers
 
 SHARING = 2
@@ -11,7 +11,13 @@ SHARING = 2
 
 def run_on_ray(coordinator: Coordinator, workers: int) -> None:
     """Run the clients in `workers` actors."""
-    import_extra("ray", "federated")
+    with alone_on_this_machine():
+        import_extra("ray", "federated")
+        simulate(coordinator, workers)
+
+
+def simulate(coordinator: Coordinator, workers: int) -> None:
+    """Run Flower's simulation."""
     from flwr.simulation import run_simulation
 
     participants = coordinator.participants
