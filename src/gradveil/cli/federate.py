@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, get_args
@@ -18,21 +18,20 @@ from gradveil.attacks import find_attack
 from gradveil.cli.audit import make_table as make_audit_table
 from gradveil.cli.audit import write_results
 from gradveil.cli.data import Root
-from gradveil.cli.options import AsJson, Out, Overwrite, Quiet, Seed, make_console, print_json
+from gradveil.cli.options import AsJson, Out, Overwrite, Quiet, Seed, make_console, print_json, run_folder
 from gradveil.cli.policy_files import read_arm, read_policy
 from gradveil.cli.progress import progress_bar
 from gradveil.data import DataSet
-from gradveil.errors import OutputError, SettingsError
+from gradveil.errors import SettingsError
 from gradveil.federated import FEDAVG, FederatedSettings, RoundOutcome, is_unfinished
 from gradveil.reports import draw_leak_by_round, draw_rounds
-from gradveil.results import claimed_folder, record, write_file
+from gradveil.results import record, write_file
 from gradveil.types import LocalTraining, Mode, OptimiserName
 
 DEFAULTS = FederatedSettings()
 OBSERVATION = "observation"
 BY_CLASS = "classes:2"
 SHOWN = 10
-INTERRUPTED = 130
 
 Data = Annotated[str, typer.Option("--data", help="A name of 'gradveil data list', folder:PATH or npz:PATH.")]
 Model = Annotated[str, typer.Option("--model", help="A model by name, or your own as package.module:factory.")]
@@ -166,7 +165,7 @@ def federate(
     find_attack(observe_attack)
     with progress_bar(console) as loading:
         loaded = data_sets.load(data, root, loading)
-    with run_folder(out, resume, overwrite) as folder, rounds_bar(console) as progress:
+    with run_folder(out, "federate", is_unfinished(out), resume, overwrite) as folder, rounds_bar(console) as progress:
         result = run_federated(
             settings,
             loaded,
@@ -270,19 +269,6 @@ def read_rounds(text: str, option: str) -> list[int]:
     if not re.fullmatch(r"\s*|\s*\d{1,9}\s*(,\s*\d{1,9}\s*)*", text, re.ASCII):
         raise SettingsError(f"{option} {text}: write the numbers of rounds with commas between, as in 1,10")
     return sorted({int(part) for part in text.split(",") if part.strip()})
-
-
-@contextmanager
-def run_folder(out: Path, resume: bool, overwrite: bool) -> Iterator[Path]:
-    """Yield the folder of the run: claimed for a new one, as it is for one to resume."""
-    if is_unfinished(out) and not resume:
-        raise OutputError(f"{out} holds an unfinished run: go on with --resume, or choose another folder with --out")
-    try:
-        with nullcontext(out) if resume else claimed_folder(out, "federate", overwrite) as folder:
-            yield folder
-    except KeyboardInterrupt as interrupt:
-        typer.echo("gradveil: interrupted; give the same options and --resume to go on", err=True)
-        raise typer.Exit(INTERRUPTED) from interrupt
 
 
 @contextmanager

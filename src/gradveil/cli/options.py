@@ -1,13 +1,15 @@
 """Options and output that the commands share."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 
-from gradveil.results import to_json
+from gradveil.errors import OutputError
+from gradveil.results import claimed_folder, to_json
 
 Out = Annotated[Path, typer.Option("--out", help="Folder for the results; it must be empty or new.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an earlier result in the folder.")]
@@ -15,6 +17,8 @@ Seed = Annotated[int, typer.Option("--seed", help="The one seed that every rando
 Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda or cuda:N.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the JSON record to stdout and nothing else.")]
+
+INTERRUPTED = 130
 
 
 def make_console(quiet: bool, as_json: bool) -> Console:
@@ -24,3 +28,16 @@ def make_console(quiet: bool, as_json: bool) -> Console:
 
 def print_json(record: Mapping[str, Any]) -> None:
     typer.echo(to_json(record), nl=False)
+
+
+@contextmanager
+def run_folder(out: Path, command: str, unfinished: bool, resume: bool, overwrite: bool) -> Iterator[Path]:
+    """Yield the folder of a run: claimed for a new one, as it is for one to resume."""
+    if unfinished and not resume:
+        raise OutputError(f"{out} holds an unfinished run: go on with --resume, or choose another folder with --out")
+    try:
+        with nullcontext(out) if resume else claimed_folder(out, command, overwrite) as folder:
+            yield folder
+    except KeyboardInterrupt as interrupt:
+        typer.echo("gradveil: interrupted; give the same options and --resume to go on", err=True)
+        raise typer.Exit(INTERRUPTED) from interrupt

@@ -1,7 +1,7 @@
 """`gradveil train`: train a model as a participant would, and keep its weights at named phases."""
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
@@ -16,16 +16,15 @@ from rich.text import Text
 
 from gradveil import data as data_sets
 from gradveil.cli.data import Root
-from gradveil.cli.options import AsJson, Device, Out, Overwrite, Quiet, Seed, make_console, print_json
+from gradveil.cli.options import AsJson, Device, Out, Overwrite, Quiet, Seed, make_console, print_json, run_folder
 from gradveil.cli.policy_files import read_arm, read_policy
 from gradveil.cli.progress import progress_bar
 from gradveil.data import DataSet
 from gradveil.defences import CropFlip, Defence, Guarantee, PolicyDefence, build_defended, list_edits, parse_defences
-from gradveil.errors import OutputError
 from gradveil.machine import find_device
 from gradveil.models import ModelSpec
 from gradveil.reports import draw_curves
-from gradveil.results import claimed_folder, record, to_json, write_file
+from gradveil.results import record, to_json, write_file
 from gradveil.rng import generator
 from gradveil.training import (
     RECIPES,
@@ -39,7 +38,6 @@ from gradveil.training import (
 from gradveil.transforms import parse_policy
 
 SAMPLE = "fashion-mnist-sample"
-INTERRUPTED = 130
 
 
 class Recipe(StrEnum):
@@ -109,7 +107,7 @@ def train_model(
     with progress_bar(console) as loading:
         loaded = data_sets.load(data, root, loading)
     spec, network = build_model(model, loaded, seed, defences)
-    with run_folder(out, resume, overwrite) as folder, training_bar(console) as progress:
+    with run_folder(out, "train", is_unfinished(out), resume, overwrite) as folder, training_bar(console) as progress:
         result = train(
             network,
             loaded,
@@ -160,19 +158,6 @@ def build_model(name: str, data: DataSet, seed: int, defences: Sequence[Defence]
     """Build the model and let the defences change it before it is trained."""
     spec = ModelSpec(name, data.shape, data.classes, data.mean, data.std)
     return spec, build_defended(spec, defences, seed)
-
-
-@contextmanager
-def run_folder(out: Path, resume: bool, overwrite: bool) -> Iterator[Path]:
-    """Return the folder of the run: claimed for a new one, as it is for one to resume."""
-    if is_unfinished(out) and not resume:
-        raise OutputError(f"{out} holds an unfinished run: go on with --resume, or choose another folder with --out")
-    try:
-        with nullcontext(out) if resume else claimed_folder(out, "train", overwrite) as folder:
-            yield folder
-    except KeyboardInterrupt as interrupt:
-        typer.echo("gradveil: interrupted; give the same options and --resume to go on", err=True)
-        raise typer.Exit(INTERRUPTED) from interrupt
 
 
 def write_results(
