@@ -9,7 +9,7 @@ import torch
 
 from gradveil.attacks import Attack
 from gradveil.audit.pairing import share_out
-from gradveil.audit.preflight import find_notices
+from gradveil.audit.preflight import DRAWN_ANEW, find_notices, is_drawn_anew
 from gradveil.audit.release import Scene, Share
 from gradveil.data import DataSet
 from gradveil.defences import Arm, build_defended
@@ -100,7 +100,7 @@ class CellJob:
         seconds, processor = (time.perf_counter() - started) / images, (time.process_time() - processor) / images
         notices = self.check(captured[0])
         return [
-            Attacked(truth, self.trim(result), seconds, processor, notices)
+            Attacked(truth, self.annotate(result, one.round), seconds, processor, notices)
             for one, together in zip(captured, results, strict=True)
             for truth, result in zip(one.truths, share_out(together, one.transformed()), strict=True)
         ]
@@ -109,7 +109,10 @@ class CellJob:
         with global_state_from(generator(self.scene.seed, "preflight")):
             return find_notices(captured, self.scene.arm, self.device)
 
-    def trim(self, result: Reconstruction) -> Reconstruction:
+    def annotate(self, result: Reconstruction, one: Round) -> Reconstruction:
+        """Name every approximation of the attack, and drop the way to its result unless it is to be kept."""
+        if is_drawn_anew(one, self.scene.arm):
+            result = replace(result, approximations=(*result.approximations, DRAWN_ANEW))
         return result if self.keep_history else replace(result, history=(), similarities=(), pictures=())
 
 

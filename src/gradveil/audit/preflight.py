@@ -8,10 +8,11 @@ from torch import nn
 from gradveil.client import Simulation
 from gradveil.defences import Arm, has_hook
 from gradveil.gradients import batch_dependent
-from gradveil.rounds import Captured
+from gradveil.rounds import Captured, Round
 from gradveil.types import Batch, Place, Task, Update
 
 ALLOWED = 1e-4
+DRAWN_ANEW = "the defence draws anew at every pass, and the attacker assumes one picture for each image"
 
 
 @dataclass(frozen=True)
@@ -58,13 +59,18 @@ def inspect_model(model: nn.Module, update: Update) -> tuple[str, ...]:
 
 
 def find_notices(captured: Captured, arm: Arm, device: Place) -> tuple[str, ...]:
-    """Run the check on one captured round; a defence may make the two differ on purpose.
-
-    An image that is fed several times under a defence that draws anew is not the same picture every time.
-    """
+    """Run the check on one captured round; a defence may make the two differ on purpose."""
     update = captured.round.update
-    redrawn = update.local.takes_steps and has_hook(arm.defences, "batch")
-    if has_hook(arm.defences, "compute", "release", "model") or redrawn:
+    if is_drawn_anew(captured.round, arm):
+        return (DRAWN_ANEW,)
+    if has_hook(arm.defences, "compute", "release", "model"):
         return ()
     task = captured.round.task(None, device)
     return preflight(task, captured.transformed().to(device), update).notices
+
+
+def is_drawn_anew(one: Round, arm: Arm) -> bool:
+    """Tell whether a client fed an image several times under a defence that draws a new T(x) every time."""
+    local, images = one.update.local, one.update.images // one.participants
+    fed = local.count_steps(images) * local.size_of(images)
+    return local.takes_steps and fed > images and has_hook(arm.defences, "batch")
