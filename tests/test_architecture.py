@@ -6,17 +6,27 @@ from typing import Any
 
 import pytest
 
+from gradveil.scores import SCORES
+
 PAGE = Path(__file__).parents[1] / "docs" / "architecture.md"
 
 
 @pytest.mark.slow
-def test_the_worked_examples_run(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_worked_examples_run(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
     names: dict[str, Any] = {"__name__": "architecture"}
-    for number, block in enumerate(blocks):
-        exec(compile(block, f"{PAGE.name}, example {number + 1}", "exec"), names)
+    try:
+        for number, block in enumerate(blocks):
+            exec(compile(block, f"{PAGE.name}, example {number + 1}", "exec"), names)
+    finally:
+        SCORES.pop("sharpness", None)
     printed = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in printed] == ["none", "none", "keep-first:50", "keep-first:50"]
+    assert printed[0] == "(1, 28, 28) 10 160 40"
+    assert len(printed[1].split(",")) == 2
+    assert [line.split()[0] for line in printed[2:]] == ["none", "none", "keep-first:50", "keep-first:50"]
     assert {row.status for row in names["report"].rows} == {"ok"}
 
 
