@@ -55,6 +55,17 @@ def test_capsules_are_attacked_and_scored(tmp_path: Path) -> None:
     assert report.settings.labels == "hidden"
 
 
+def test_rounds_stand_in_their_order(tmp_path: Path) -> None:
+    captured = capture("none", 0, LocalTraining())
+    paths = []
+    for number in (10, 2):
+        paths.append(tmp_path / name_capsule(number, 0))
+        write_capsule(paths[-1], replace(captured.round, phase=f"round-{number}"), number)
+        write_truth(paths[-1], captured.truths, {})
+    report = load_capsules(paths, small_data(), ["analytic"]).run()
+    assert [summary.phase for summary in report.summaries] == ["round-2", "round-10"]
+
+
 def test_the_victims_images_are_not_public(tmp_path: Path) -> None:
     path = write(tmp_path, capture("none", 3, LocalTraining(), images=4), 3)
     audit = load_capsules([path], small_data(), ["analytic"])
@@ -62,6 +73,12 @@ def test_the_victims_images_are_not_public(tmp_path: Path) -> None:
     assert victims == {12, 13, 14, 15}
     left = {image.numpy().tobytes() for image in audit.public_data().train.images}
     assert all(image.numpy().tobytes() not in left for image in small_data().train.images[12:16])
+
+
+def test_clients_who_hold_every_image_leave_no_public_ones(tmp_path: Path) -> None:
+    path = write(tmp_path, capture("none", 0, LocalTraining(steps=1), images=120), 0)
+    with pytest.raises(SettingsError, match="audit fewer clients"):
+        load_capsules([path], small_data(), ["fast"], steps=1).run()
 
 
 def test_without_the_truth_there_are_pictures_and_no_scores(tmp_path: Path) -> None:

@@ -67,6 +67,11 @@ class CapsuleAudit:
         """Leave out of the training split every image that the truth names."""
         victims = {truth.image for truths in self.truths.values() for truth in truths}
         left = [place for place in range(len(self.data.train)) if place not in victims]
+        if not left:
+            raise SettingsError(
+                f"the capsules' clients hold all {len(self.data.train)} training images: none is left to be public, so "
+                "audit fewer clients"
+            )
         return replace(self.data, train=self.data.train.take(torch.tensor(left)))
 
     def attack(self, device: str = "cpu", progress: OnProgress | None = None) -> dict[str, dict[str, Reconstruction]]:
@@ -102,7 +107,7 @@ class CapsuleAudit:
                 some = self.pair(capsule, result, seconds, device)
                 rows += score_cell(self.arm.name, self.rounds[capsule].phase, name, some, floors)
                 attacked += some
-        order = sorted(range(len(rows)), key=lambda place: (rows[place].phase, rows[place].attack))
+        order = sorted(range(len(rows)), key=lambda place: (number_of(rows[place].phase), rows[place].attack))
         rows, attacked = [rows[place] for place in order], [attacked[place] for place in order]
         summaries = tuple(summarise(rows))
         first = next(iter(self.rounds.values()))
@@ -153,6 +158,16 @@ class CapsuleAudit:
             floor_images=self.floor_images,
             seed=self.seed,
         )
+
+
+def number_of(phase: str) -> int:
+    """Read the round from the name of its phase; 0 if it names none.
+
+    >>> number_of("round-12"), number_of("init")
+    (12, 0)
+    """
+    number = phase.rpartition("-")[2]
+    return int(number) if number.isdecimal() else 0
 
 
 def load_capsules(
