@@ -45,7 +45,7 @@ def means(model: nn.Module, sample: DataSet, rule: str) -> Tensor:
 
 
 def make_score(model: nn.Module, sample: DataSet, rule: str) -> PrivacyScore:
-    chosen = choose_privacy_images(len(sample.test), IMAGES)
+    chosen = choose_privacy_images(sample, IMAGES, 0)
     return PrivacyScore(model, sample.test.images[chosen], sample.test.labels[chosen], quadrature=rule)
 
 

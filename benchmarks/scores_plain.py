@@ -110,7 +110,7 @@ def time_model(name: str, sample: DataSet) -> dict[str, list[float]]:
     """Time every way on one model, once for each policy; seconds per image, or per batch for S_acc."""
     images, labels = sample.test.images, sample.test.labels
     model = build(name, sample).eval()
-    chosen = choose_privacy_images(len(images), IMAGES)
+    chosen = choose_privacy_images(sample, IMAGES, 0)
     scores = {rule: PrivacyScore(model, images[chosen], labels[chosen], quadrature=rule) for rule in RULES}
     accuracy = AccuracyScore(model, images, labels, form="reference", batches=BATCHES)
     times: dict[str, list[float]] = {}

@@ -1,6 +1,7 @@
 """The results convention."""
 
 import json
+import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,7 +10,16 @@ import pytest
 from gradveil import __version__
 from gradveil.errors import OutputError, SettingsError, UnknownNameError
 from gradveil.losses import CrossEntropy, Loss, parse_loss
-from gradveil.results import claim_folder, claimed_folder, read_settings, record, to_json, write_file
+from gradveil.results import (
+    claim_folder,
+    claimed_folder,
+    commit,
+    only_writer,
+    read_settings,
+    record,
+    to_json,
+    write_file,
+)
 
 
 def test_a_file_is_whole_or_not_there(tmp_path: Path) -> None:
@@ -48,6 +58,26 @@ def test_a_record_says_where_it_comes_from() -> None:
     assert (read["schema"], read["command"], read["settings"], read["rows"]) == (1, "audit", {"seed": 1}, [])
     assert read["environment"]["gradveil"] == __version__
     assert read["environment"]["cores"] >= 1
+    assert {"commit", "torch", "processor"} <= set(read["environment"])
+
+
+def test_the_commit_is_that_of_our_own_checkout_only(tmp_path: Path) -> None:
+    package = tmp_path / "src" / "gradveil"
+    package.mkdir(parents=True)
+    assert commit(package) is None
+    commit.cache_clear()
+    for words in (
+        ["init", "-q"],
+        ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "--allow-empty", "-m", "a"],
+    ):
+        subprocess.run(["git", *words], cwd=tmp_path, check=True)
+    head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=tmp_path, check=True, capture_output=True, text=True)
+    assert commit(package) == head.stdout.strip()
+    # A package that is installed within someone's repository is of no commit of theirs.
+    installed = tmp_path / "site-packages" / "gradveil"
+    installed.mkdir(parents=True)
+    assert commit(installed) is None
+    commit.cache_clear()
 
 
 def test_json_has_no_nan() -> None:
@@ -82,3 +112,17 @@ def test_settings_that_cannot_be_read_are_refused() -> None:
         read_settings(Example, {}, "example")
     with pytest.raises(SettingsError, match="cannot be read"):
         read_settings(Example, {"count": "two"}, "example", count=int)
+
+
+def test_a_second_writer_is_refused_and_a_later_one_is_not(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    with (
+        only_writer(path, "somebody is at work"),
+        pytest.raises(OutputError, match="somebody is at work"),
+        only_writer(path, "somebody is at work"),
+    ):
+        pass
+    with only_writer(path, "never said"):
+        assert path.exists()
+    with pytest.raises(OutputError, match="cannot write"), only_writer(tmp_path / "no" / "lock", "never said"):
+        pass

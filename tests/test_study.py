@@ -13,7 +13,8 @@ import pytest
 
 from gradveil.errors import DivergenceError, KnowledgeError, SettingsError
 from gradveil.journal import Journal
-from gradveil.study import WorkItem, find_missing, run_items, run_missing, silent
+from gradveil.results import provenance
+from gradveil.study import WorkItem, find_missing, run_items, run_missing, silent, without_provenance
 from gradveil.workers import Report, Workers
 
 
@@ -55,7 +56,7 @@ def test_what_is_missing_is_run_and_written(journal: Journal, workers: int) -> N
     assert journal.read() == lines
     assert lines[0] == {"trial": {"number": 2}, "square": "kept"}
     assert sorted(line["trial"]["number"] for line in lines) == [1, 2, 3]
-    assert {"trial": {"number": 3}, "square": 9} in lines
+    assert {"trial": {"number": 3}, "square": 9, "provenance": provenance()} in lines
     assert [report for report in reports if report[0] == "items"] == [("items", 1, 2), ("items", 2, 2)]
     assert {name for name, _, _ in reports} <= {"items", "item 1", "item 3"}
 
@@ -63,7 +64,8 @@ def test_what_is_missing_is_run_and_written(journal: Journal, workers: int) -> N
 def test_an_error_that_is_a_result_becomes_a_line_and_others_end_the_study(journal: Journal) -> None:
     with Workers(1) as crew:
         run_missing(journal, make_items(7, 1), crew, silent, "items")
-        assert journal.read()[0] == {"trial": {"number": 7}, "diverged": "7 diverges"}
+        assert without_provenance(journal.read()[0]) == {"trial": {"number": 7}, "diverged": "7 diverges"}
+        assert journal.read()[0]["provenance"] == provenance()
         with pytest.raises(SettingsError, match="8 is wrong"):
             run_missing(journal, make_items(2, 8, 3), crew, silent, "items")
     assert [line["trial"]["number"] for line in journal.read()] == [7, 1, 2]
@@ -115,4 +117,5 @@ def test_a_killed_study_goes_on_where_it_was(journal: Journal) -> None:
     process.wait()
     done = journal.read()
     subprocess.run([sys.executable, "-c", SLOW, str(journal.path), str(len(done) + 2)], check=True, timeout=60)
-    assert journal.read() == [{"number": number, "done": number} for number in range(len(done) + 2)]
+    written = [without_provenance(line) for line in journal.read()]
+    assert written == [{"number": number, "done": number} for number in range(len(done) + 2)]

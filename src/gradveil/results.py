@@ -1,15 +1,18 @@
 """Result folders and files: how they are claimed, written and described."""
 
 import contextlib
+import fcntl
 import hashlib
 import json
 import os
 import platform
 import re
+import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields
 from datetime import UTC, datetime
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypeVar
@@ -80,6 +83,26 @@ def claimed_folder(path: Path, command: str, overwrite: bool = False) -> Iterato
         raise
 
 
+@contextlib.contextmanager
+def only_writer(path: Path, busy: str) -> Iterator[None]:
+    """Hold a lock on the file at `path` for a block; while another process holds it, refuse with `busy`.
+
+    A kill lets go of the lock.
+    """
+    try:
+        stream = path.open("ab")
+    except OSError as error:
+        raise OutputError(
+            f"cannot write to {path.parent}: {error.strerror}; choose another folder with --out"
+        ) from error
+    with stream:
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise OutputError(busy) from error
+        yield
+
+
 def seal(record: Mapping[str, Any]) -> dict[str, Any]:
     """Add the SHA-256 of a record's content to it, so that a change is seen when it is read back."""
     content = {key: value for key, value in record.items() if key != SEAL}
@@ -118,16 +141,41 @@ def record(command: str, settings: Mapping[str, Any], figures: Mapping[str, Any]
 def environment() -> dict[str, Any]:
     """Describe the machine and the software; `finished` is the only part that changes from run to run."""
     return {
-        "gradveil": __version__,
+        **provenance(),
         "python": platform.python_version(),
-        "torch": version("torch"),
         "system": f"{platform.system()} {platform.machine()}",
-        "processor": processor(),
-        "cores": os.cpu_count(),
         "finished": datetime.now(UTC).isoformat(timespec="seconds"),
     }
 
 
+def provenance() -> dict[str, Any]:
+    """Name the software and the machine that a result came from: what every line of a journal carries."""
+    return {
+        "gradveil": __version__,
+        "commit": commit(),
+        "torch": version("torch"),
+        "processor": processor(),
+        "cores": os.cpu_count(),
+    }
+
+
+@cache
+def commit(package: Path = Path(__file__).parent) -> str | None:
+    """Return the git commit of the source tree, with `-dirty` if files were changed; None outside a checkout of ours.
+
+    An installed package may lie within someone else's repository, so only `src/gradveil` of a checkout counts.
+    """
+    root = package.parent.parent
+    if package.parent.name != "src" or not (root / ".git").exists():
+        return None
+    command = ["git", "--no-optional-locks", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
+    with contextlib.suppress(OSError, subprocess.SubprocessError):
+        done = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=10, check=True)
+        return done.stdout.strip() or None
+    return None
+
+
+@cache
 def processor() -> str:
     """Return the name of the processor from Linux, or from Python on other systems."""
     with contextlib.suppress(OSError):

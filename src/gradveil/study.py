@@ -7,8 +7,10 @@ from typing import Any
 
 from gradveil.errors import GradveilError
 from gradveil.journal import Journal
+from gradveil.results import provenance
 from gradveil.workers import Crew, Job, Report
 
+PROVENANCE = "provenance"
 Line = Mapping[str, Any]
 """One line of a journal."""
 Refusals = Mapping[type[GradveilError], str]
@@ -21,7 +23,8 @@ OnProgress = Callable[[str, int, int], None]
 class WorkItem:
     """A piece of work: the fields that identify it in the journal, and the job that returns the other fields.
 
-    An error among the `refusals` becomes a line. A job that reports its steps reports them under `name`.
+    An error among the `refusals` becomes a line. A job that reports its steps reports them under `name`. Every line
+    says which software and machine made it: those of the worker, which need not be those of the writer.
     """
 
     key: Line
@@ -32,10 +35,10 @@ class WorkItem:
     def run(self, report: Report) -> dict[str, Any]:
         """Return the line of the journal."""
         try:
-            return {**self.key, **self.job.run(report)}
+            return {**self.key, **self.job.run(report), PROVENANCE: provenance()}
         except tuple(self.refusals) as error:
             name = next(name for kind, name in self.refusals.items() if isinstance(error, kind))
-            return {**self.key, name: str(error)}
+            return {**self.key, name: str(error), PROVENANCE: provenance()}
 
 
 def run_missing(
@@ -100,6 +103,11 @@ def run_items(
         progress(what, done, len(items))
 
     crew.run(items, report, keep)
+
+
+def without_provenance(line: Line) -> dict[str, Any]:
+    """Leave out who made a line: what it says is the same on another machine."""
+    return {name: value for name, value in line.items() if name != PROVENANCE}
 
 
 def silent(what: str, done: int, total: int) -> None:

@@ -4,6 +4,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cache
+from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
@@ -13,7 +14,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from gradveil import data
 from gradveil.attacks import Attack, Progress, find_attack
-from gradveil.audit import Audit, AuditReport, AuditSettings, Row, run_audit
+from gradveil.audit import Audit, AuditReport, AuditSettings, KeptWork, Row, describe_work, run_audit
 from gradveil.data import DataSet, ImageSet
 from gradveil.defences import CropFlip, Defence, Hook
 from gradveil.errors import InputError, SettingsError
@@ -21,6 +22,7 @@ from gradveil.models import ModelSpec
 from gradveil.rng import generator
 from gradveil.training import BRIEF
 from gradveil.types import LocalTraining, Reconstruction, Task, Update
+from gradveil.workers import Workers
 
 SMALL = AuditSettings(
     arms=("none", "crop-flip", "policy:3-1-7,no-base"),
@@ -54,7 +56,7 @@ def without_times(report: AuditReport) -> str:
 
 def test_there_is_a_row_for_every_image_arm_and_phase() -> None:
     keys = [(row.phase, row.arm, row.image) for row in small_report().rows]
-    images = sorted({row.image for row in small_report().rows})
+    images = list(dict.fromkeys(row.image for row in small_report().rows))
     assert len(images) == 3
     assert keys == [(phase, arm, image) for phase in SMALL.phases for arm in SMALL.arms for image in images]
 
@@ -62,8 +64,10 @@ def test_there_is_a_row_for_every_image_arm_and_phase() -> None:
 def test_every_advantage_is_the_score_less_its_floor() -> None:
     for row in small_report().rows:
         assert row.status == "ok"
-        for target in ("transformed", "original", "aligned"):
-            score, floor, advantage = (getattr(row, f"{name}_{target}") for name in ("psnr", "floor", "advantage"))
+        for target in ("transformed", "original"):
+            score, floor, advantage = (
+                getattr(row, f"{name}_{target}") for name in ("aligned", "aligned_floor", "advantage")
+            )
             assert advantage == pytest.approx(score - floor)
 
 
@@ -96,8 +100,9 @@ def test_hidden_labels_take_the_class_mean_from_the_floor() -> None:
 def test_the_record_has_the_promised_columns() -> None:
     promised = (
         "arm phase attack image status psnr_transformed psnr_original floor_transformed floor_original "
-        "advantage_transformed advantage_original psnr_aligned floor_aligned advantage_aligned ssim_transformed "
-        "ssim_original matching_loss label_found seconds"
+        "aligned_transformed aligned_original aligned_floor_transformed aligned_floor_original "
+        "advantage_transformed advantage_original ssim_transformed ssim_original p_value reached hit identified rank "
+        "candidates match_rebuilt match_truth matching_loss label_found seconds"
     )
     assert set(promised.split()) <= {field.name for field in fields(Row)}
 
@@ -108,7 +113,7 @@ def test_a_diverging_attack_is_a_failed_row() -> None:
     report = run_audit(replace(SMALL, phases=("init",), arms=("none",)), poisoned)
     assert {row.status for row in report.rows} == {"failed"}
     assert {row.psnr_transformed for row in report.rows} == {None}
-    assert report.summaries[0].finding == "no result"
+    assert report.summaries[0].outcome == "untrusted"
     assert report.summaries[0].failed == 3
 
 
@@ -248,3 +253,50 @@ def test_given_weights_are_attacked_without_training() -> None:
     assert report.accuracies == {}
     assert {row.phase for row in report.rows} == {"final"}
     assert all(one.reconstruction.history for one in report.attacked)
+
+
+def test_the_way_is_kept_of_the_worst_images_only() -> None:
+    report = Audit(replace(SMALL, phases=("init",), arms=("none", "crop-flip")), data=small_data()).run(frames=1)
+    for arm in ("none", "crop-flip"):
+        pairs = [(row, one) for row, one in zip(report.rows, report.attacked, strict=True) if row.arm == arm]
+        worst = max(pairs, key=lambda pair: pair[0].advantage or 0.0)
+        assert [row.image for row, one in pairs if one.reconstruction.pictures] == [worst[0].image]
+        assert not any(one.reconstruction.history for _, one in pairs)
+
+
+def test_kept_work_gives_the_same_report_without_attacking_again(tmp_path: Path) -> None:
+    kept = KeptWork(tmp_path)
+    audit = Audit(replace(SMALL, canaries=1), data=small_data())
+    first = audit.run(kept=kept)
+    files = sorted(tmp_path.glob("*.safetensors"))
+    assert len(files) == 3 + 6 * 2 + 6  # trainings, groups of two images, canaries
+    files[0].unlink()
+    times = {path: path.stat().st_mtime_ns for path in files[1:]}
+    assert without_times(audit.run(kept=kept)) == without_times(first)
+    assert {path: path.stat().st_mtime_ns for path in files[1:]} == times
+    assert files[0].exists()
+
+
+def test_looks_grow_by_groups_and_stop_when_all_is_settled() -> None:
+    settings = replace(SMALL, phases=("init",), arms=("none",), steps=120, images=20, first_look=6, group=2)
+    early = Audit(settings, data=small_data()).run().summaries[0]
+    whole = Audit(replace(settings, stop_early=False), data=small_data()).run().summaries[0]
+    assert (early.outcome, whole.outcome) == ("leaks", "leaks")
+    assert (early.images, whole.images) == (6, 20)
+    assert early.decided_after == whole.decided_after
+
+
+def test_a_crew_of_ones_own_is_not_closed() -> None:
+    settings = replace(SMALL, phases=("init",), arms=("none",))
+    with Workers(2) as crew:
+        reports = [Audit(settings, data=small_data()).run(workers=crew) for _ in range(2)]
+    assert without_times(reports[0]) == without_times(reports[1])
+
+
+def test_what_the_results_depend_on_is_described() -> None:
+    described = describe_work(Audit(SMALL, data=small_data()), "cpu", "gradveil audit")
+    assert described == describe_work(Audit(SMALL, data=small_data()), "cpu", "gradveil audit")
+    sample = small_data()
+    changed = replace(sample, test=ImageSet(255 - sample.test.images, sample.test.labels))
+    other = describe_work(Audit(SMALL, data=changed), "cpu", None)
+    assert {key for key in described if described[key] != other[key]} == {"images_and_weights", "command_line"}

@@ -44,7 +44,9 @@ def test_without_defence_the_attack_succeeds() -> None:
     assert summary.failed == 0
     assert summary.figures["advantage_transformed"].mean >= 6
     assert summary.figures["ssim_transformed"].mean >= 0.6
-    assert summary.finding == "leak"
+    assert summary.outcome == "leaks"
+    assert summary.identification is not None
+    assert summary.identification.found >= 6
 
 
 @pytest.mark.slow
@@ -52,8 +54,10 @@ def test_from_noise_the_attack_gains_nothing() -> None:
     summary = attack_untrained(PureNoise())
     assert summary.arm == "noise"
     assert summary.failed == 0
-    for target in ("transformed", "original", "aligned"):
+    for target in ("transformed", "original"):
         low = summary.figures[f"advantage_{target}"].low
         assert low is not None
         assert low <= 0
-    assert summary.finding == "no leak found"
+    # Eight images are too few to say that nothing leaks.
+    assert summary.outcome == "undecided"
+    assert summary.hits == ()

@@ -67,6 +67,20 @@ def test_the_way_is_kept_only_if_asked() -> None:
     assert not dropped.pictures
 
 
+def test_the_pictures_are_kept_without_the_rest_if_asked() -> None:
+    found = replace(make_job("fast"), keep_pictures=True).run(lambda *_: None)[0].reconstruction
+    assert found.pictures
+    assert not found.history
+    assert not found.similarities
+
+
+def test_another_attempt_draws_anew() -> None:
+    job = replace(make_job("fast"), attack=find_attack("fast").with_steps(2))
+    first, again = (replace(job, attempt=number).run(lambda *_: None)[0] for number in (0, 1))
+    assert torch.equal(first.truth.transformed, again.truth.transformed)
+    assert not torch.equal(first.reconstruction.images, again.reconstruction.images)
+
+
 def test_training_jobs_start_from_the_same_weights_and_report() -> None:
     settings = replace(BRIEF, epochs=1, batch_size=20)
     seen: list[tuple[int, int]] = []

@@ -12,9 +12,9 @@ from torch import nn
 from gradveil import data
 from gradveil.attacks import Attack, Progress
 from gradveil.audit import Audit, AuditSettings
-from gradveil.audit.audit import AuditRun
 from gradveil.audit.jobs import attack_rounds
 from gradveil.audit.release import Scene, Share
+from gradveil.audit.run import AuditRun
 from gradveil.client import Client
 from gradveil.data import DataSet
 from gradveil.defences import Arm, parse_arm
@@ -102,9 +102,9 @@ def eavesdrop(arm: str, device: str = "cpu", **changes: object) -> list[tuple[Ta
     audit = Audit(settings, data=small_data(), arms=[arm], attacks=[spy])
     with Workers(1) as workers:
         run = AuditRun(audit, workers, device, lambda *_: None)
-        for job in run.cell_jobs((audit.arms[0], "init", spy.name), {}):
-            rounds = [job.scene.capture(shares, device).round for shares in job.clients]
-            attack_rounds(rounds, spy, spy.name, public=job.public, seed=0, device=device, report=lambda *_: None)
+        job = run.cell_job((audit.arms[0], "init", spy.name), run.rounds, {})
+        rounds = [job.scene.capture(shares, device).round for shares in job.clients]
+        attack_rounds(rounds, spy, spy.name, public=job.public, seed=0, device=device, report=lambda *_: None)
     return spy.heard
 
 
@@ -113,7 +113,7 @@ def eavesdrop(arm: str, device: str = "cpu", **changes: object) -> list[tuple[Ta
 )
 def test_the_attack_receives_what_is_released(text: str) -> None:
     """The papers' code noised and pruned in training, but attacked the clean gradient."""
-    (task, heard), *_ = eavesdrop(f"{text},no-base")
+    (task, heard), *_ = eavesdrop(f"{text},no-base", knows_defence=False)
     (_, clean), *_ = eavesdrop("none")
     assert any(not torch.allclose(tensor, clean.tensors[name]) for name, tensor in heard.tensors.items())
     scene = replace(make_scene(parse_arm(f"{text},no-base")), local=heard.local)

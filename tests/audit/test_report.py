@@ -25,6 +25,7 @@ def test_the_record_names_its_version_and_every_setting() -> None:
     figures = report.to_figures()
     assert figures["audit_version"] == AUDIT_VERSION
     assert figures["rows"][0]["approximations"] == []
+    assert {row["kind"] for row in figures["rows"]} == {figures["kind"]} == {"diagnostic"}
     record = report.settings.to_record()
     assert record["local"]["loss"] == "cross-entropy:smoothing=0.1"
     assert AuditSettings.from_record(record) == report.settings

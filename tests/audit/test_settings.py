@@ -42,6 +42,8 @@ def test_unknown_keys_are_refused() -> None:
         {"labels": "guessed"},
         {"steps": 0},
         {"seed": -1},
+        {"canaries": -1},
+        {"first_look": 0},
     ],
 )
 def test_nonsense_is_refused(change: dict[str, object]) -> None:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn import functional as F
 
-from gradveil.metrics import align, psnr
+from gradveil.metrics import AlignedTargets, align, psnr
 
 
 def picture(seed: int = 0, channels: int = 3, height: int = 20, width: int = 24) -> Tensor:
@@ -70,3 +70,14 @@ def test_noise_gains_next_to_nothing_over_a_flat_guess() -> None:
     fill = torch.full_like(target, 0.5)
     noise = torch.rand(target.shape, generator=torch.Generator().manual_seed(5))
     assert (align(noise, target, fill).psnr - align(fill, target, fill).psnr).abs().max() < 0.5
+
+
+def test_many_targets_are_scored_as_each_by_itself() -> None:
+    generator = torch.Generator().manual_seed(3)
+    targets, fill, guesses = (torch.rand(5, 3, 12, 10, generator=generator) for _ in range(3))
+    aligned = AlignedTargets(targets, fill)
+    places = torch.tensor([4, 0, 0, 2, 1])
+    expected = align(guesses, targets[places], fill[places]).psnr
+    assert torch.allclose(aligned.score(guesses, places), expected)
+    one = align(guesses[:1].expand(5, -1, -1, -1), targets[places], fill[places]).psnr
+    assert torch.allclose(aligned.score(guesses[:1], places), one)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from gradveil.metrics import mean_interval
+from gradveil.metrics import mean_interval, rate_interval
 
 
 def test_agrees_with_scipy() -> None:
@@ -34,3 +34,18 @@ def test_one_value_has_no_spread() -> None:
 def test_no_values_are_refused() -> None:
     with pytest.raises(ValueError, match="there are no values"):
         mean_interval([])
+
+
+def test_fewer_than_six_values_have_no_interval() -> None:
+    few, enough = mean_interval([1.0, 2.0, 3.0, 6.0, 3.0]), mean_interval([1.0, 2.0, 3.0, 6.0, 3.0, 3.0])
+    assert (few.low, few.high, few.median) == (None, None, 3.0)
+    assert few.std is not None
+    assert enough.low is not None
+    assert mean_interval([1.0, 2.0], least=2).low is not None
+
+
+def test_a_rate_is_bounded_exactly() -> None:
+    low, high = rate_interval(3, 20)
+    assert stats.binom.sf(2, 20, low) == pytest.approx(0.025)
+    assert stats.binom.cdf(3, 20, high) == pytest.approx(0.025)
+    assert rate_interval(20, 20)[1] == 1.0

@@ -44,8 +44,12 @@ def make_world(
     spread: float = 0.09,
     error: float = 0.11,
     skewed: bool = False,
+    labels: Tensor | None = None,
 ) -> dict[str, Tensor]:
-    """Make up scores: a mean of each policy, an effect of each image, an error of each pair; rules are nearly exact."""
+    """Make up scores: a mean of each policy, an effect of each image, an error of each pair; rules are nearly exact.
+
+    With `labels`, one for each image, every policy also has an effect on each class, as wide as the policies' means.
+    """
     means = 0.6 + spread * torch.randn(candidates, 1, generator=source, dtype=torch.float64)
     noise = torch.randn(candidates, images, generator=source, dtype=torch.float64)
     if skewed:
@@ -54,6 +58,9 @@ def make_world(
     widths = 0.6 + 0.8 * torch.rand(candidates, 1, generator=source, dtype=torch.float64)
     common = 0.1 * torch.randn(1, images, generator=source, dtype=torch.float64)
     exact = means + common + error * widths * noise
+    if labels is not None:
+        effects = spread * torch.randn(candidates, int(labels.max()) + 1, generator=source, dtype=torch.float64)
+        exact = exact + effects[:, labels]
     tables = {"trapezoid-21": exact}
     for rule, (policy, image) in {ROUGH: (0.02, 0.03), FINE: (0.008, 0.02), EXACT: (0.003, 0.0075)}.items():
         off = policy * torch.randn(candidates, 1, generator=source, dtype=torch.float64)

@@ -8,8 +8,7 @@ import pytest
 
 from gradveil.errors import OutputError, SettingsError
 from gradveil.search import SearchResult, SearchSettings
-from gradveil.search.folder import list_differences, only_writer, open_records, opened_folder, upgrade
-from gradveil.search.settings import SEMI_TRAINED
+from gradveil.search.folder import list_differences, open_records, opened_folder
 from tests.search.runs import SMALL, Runner, read_lines
 
 
@@ -37,34 +36,24 @@ def test_an_unfinished_search_is_not_begun_again(tmp_path: Path) -> None:
 
 
 def test_a_second_search_is_kept_out(tmp_path: Path) -> None:
-    with only_writer(tmp_path), pytest.raises(OutputError, match="another search"), only_writer(tmp_path):
-        pass
-    with only_writer(tmp_path):
-        pass
+    with opened_folder(tmp_path / "run", SMALL, False, False):
+        second = opened_folder(tmp_path / "run", SMALL, True, False)
+        with pytest.raises(OutputError, match="another search"), second:
+            pass
+    with opened_folder(tmp_path / "run", SMALL, True, False) as (journal, _):
+        assert len(journal.read()) == 1
 
 
-def test_a_journal_of_an_earlier_version_is_resumed_if_the_loss_is_the_same(tmp_path: Path) -> None:
-    """Earlier versions named a label smoothing, and scored by plain cross-entropy whatever it was."""
-    for settings, refused in (
-        (SearchSettings(training=SEMI_TRAINED), False),
-        (SearchSettings(), True),
-        (SearchSettings(training=None, weights="given"), False),
-        (SearchSettings(training=None, weights="given", loss="cross-entropy:smoothing=0.1"), True),
-    ):
-        record = json.loads(json.dumps(settings.to_record()))
-        del record["loss"]
-        if settings.training is not None:
-            del record["training"]["loss"]
-            record["training"]["label_smoothing"] = 0.1 if refused else 0.0
-        (tmp_path / "journal.jsonl").write_text(json.dumps({"study": record, "environment": {}}) + "\n")
-        if refused:
-            with pytest.raises(
-                SettingsError, match=r"settings: loss was cross-entropy and is cross-entropy:smoothing=0.1\."
-            ):
-                open_records(tmp_path, settings)
-        else:
-            assert len(open_records(tmp_path, settings)[0].read()) == 1
-        assert upgrade(record)["loss"] == "cross-entropy"
+def test_a_search_on_images_that_were_chosen_by_position_is_not_resumed(tmp_path: Path) -> None:
+    settings = SearchSettings()
+    header = {"study": json.loads(json.dumps(settings.to_record())), "environment": {}}
+    (tmp_path / "journal.jsonl").write_text(json.dumps(header) + "\n")
+    with pytest.raises(SettingsError, match="chose its images differently: start another in a new folder"):
+        open_records(tmp_path, settings)
+    (tmp_path / "journal.jsonl").unlink()
+    assert open_records(tmp_path, settings)[1].header["image_choice"] == 2
+    with pytest.raises(SettingsError, match="seed was 0 and is 1"):
+        open_records(tmp_path, SearchSettings(seed=1))
 
 
 def test_differences_name_both_values() -> None:

@@ -33,7 +33,7 @@ def test_jobs_return_the_fields_of_a_line(sample: DataSet, checkpoint: Checkpoin
 def test_the_scored_images_and_the_loss_are_those_of_the_settings(sample: DataSet, checkpoint: Checkpoint) -> None:
     prepared = prepare_model(checkpoint, 0)
     inputs = make_inputs(replace(SMALL, images=5), sample, prepared)
-    places = choose_privacy_images(len(sample.test), 5)
+    places = choose_privacy_images(sample, 5, 0)
     assert inputs.inputs.images.images.equal(sample.test.images[places])
     assert inputs.inputs.task.loss == prepared.loss
     assert (len(inputs.accuracy_images), inputs.accuracy_batches) == (48, 1)
@@ -42,8 +42,8 @@ def test_the_scored_images_and_the_loss_are_those_of_the_settings(sample: DataSe
 def test_what_was_scored_is_not_attacked() -> None:
     sample = data.load("fashion-mnist-sample")
     left = leave_out_scored(SMALL, sample)
-    # 100 images for S_acc; those for S_pri are among them up to place 275.
+    # 100 images for S_acc, those for S_pri among them.
     assert len(left.test) == 1000 - 100
-    scored = sample.test.images[choose_privacy_images(1000, 16)].flatten(1)
+    scored = sample.test.images[choose_privacy_images(sample, 16, SMALL.seed)].flatten(1)
     rest = left.test.images.flatten(1)
-    assert not any((rest == image).all(1).any() for image in scored[:4])
+    assert not any((rest == image).all(1).any() for image in scored)

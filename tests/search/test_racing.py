@@ -2,10 +2,15 @@
 
 import pytest
 import torch
+from PIL import Image
 
+from gradveil import data as data_sets
+from gradveil.data import DataSet
 from gradveil.rng import generator
 from gradveil.scores import find_score
+from gradveil.scores.registry import ROUGH
 from gradveil.search import SearchSettings
+from gradveil.search.jobs import choose_images
 from gradveil.search.racing import Race, plan_rounds
 from tests.search.tables import ScoreTable, make_world, number_candidates
 
@@ -60,6 +65,50 @@ def test_the_stated_share_of_the_best_is_lost_at_most(share: float, error: float
     assert sum(cost) / RUNS < 200 * 40 * 20 / 12
 
 
+@pytest.fixture(scope="module")
+def class_sorted(tmp_path_factory: pytest.TempPathFactory) -> DataSet:
+    """Write ten classes into a folder, which is read class by class: 1,000 test images."""
+    folder = tmp_path_factory.mktemp("sorted")
+    for split, count in (("train", 2), ("test", 100)):
+        for label in range(10):
+            (folder / split / f"{label}").mkdir(parents=True)
+            for number in range(count):
+                picture = Image.new("L", (4, 4), 20 * label + number)
+                picture.putpixel((0, 0), 255)
+                picture.save(folder / split / f"{label}" / f"{number}.png")
+    return data_sets.load(f"folder:{folder}")
+
+
+def by_position(settings: SearchSettings) -> list[int]:
+    """Choose 200, 205, … and race them in whole groups of neighbours in random order, as earlier versions did."""
+    block = find_score(settings.score).block(ROUGH)
+    groups = [[200 + 5 * number for number in range(start, min(start + block, 100))] for start in range(0, 100, block)]
+    order = torch.randperm(len(groups), generator=generator(settings.seed, "search", "images")).tolist()
+    return [place for number in order for place in groups[number]]
+
+
+def count_lost(data: DataSet, seed: int, *, stratified: bool) -> int:
+    """Race on images whose scores depend on their class; count those of the ten best on them that are lost."""
+    settings = SearchSettings(
+        candidates=200, images=100, accuracy_threshold="0", training=None, weights="made up", seed=seed
+    )
+    places = choose_images(settings, data)[0] if stratified else by_position(settings)
+    tables = make_world(generator(seed, "world"), images=100, error=0.05, labels=data.test.labels[places])
+    outcome = Race(ScoreTable(settings, tables, torch.ones(200)), number_candidates(200), 0.0).run()
+    best = tables[settings.rule].mean(1).argsort()[:10].tolist()
+    return len({str(row) for row in best} - {candidate.key for candidate in outcome.kept})
+
+
+def test_on_class_sorted_data_the_stated_share_of_the_best_is_lost_at_most(class_sorted: DataSet) -> None:
+    assert class_sorted.test.labels.equal(torch.arange(1000) // 100), "the folder is read class by class"
+    losses = torch.tensor([count_lost(class_sorted, seed, stratified=True) for seed in range(RUNS)]).double()
+    assert float(losses.mean()) <= 0.02 * 10 + 2 * float(losses.std()) / RUNS**0.5
+    assert float(losses.max()) <= 2
+    # The world is hard enough to tell: images by position lose ten times what the bound grants.
+    wrong = [count_lost(class_sorted, seed, stratified=False) for seed in range(RUNS)]
+    assert sum(wrong) / RUNS > 1.5
+
+
 def test_the_ranking_is_exact_and_accuracy_is_taken_of_few() -> None:
     table, kept, _ = run_race(0, share=0.75)
     exact = table.tables[table.settings.rule].mean(1)
@@ -105,9 +154,9 @@ def test_too_few_that_qualify_end_the_race() -> None:
 @pytest.mark.parametrize("block", [1, 4, 8])
 def test_rounds_share_the_images_out(images: int, block: int) -> None:
     kind = find_score("s-pri")
-    rounds = plan_rounds(images, block, kind, 0)
+    rounds = plan_rounds(images, block, kind)
     places = [place for plan in rounds for place in plan.places]
-    assert sorted(places) == list(range(images))
+    assert places == list(range(images)), "the order of the images is balanced over the classes: it is kept"
     assert [plan.rule for plan in rounds] == [kind.rough, *[kind.fine] * (len(rounds) - 1)]
     for plan in rounds:
         # Whole groups of neighbours: no image is computed for nothing.

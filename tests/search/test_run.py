@@ -9,6 +9,7 @@ import torch
 
 from gradveil.data import DataSet
 from gradveil.errors import OutputError, SettingsError
+from gradveil.results import provenance
 from gradveil.rng import generator
 from gradveil.search import Records, SearchResult, Validation, run_search
 from gradveil.training import BRIEF, Checkpoint
@@ -117,3 +118,10 @@ def test_a_score_that_is_not_finite_is_no_privacy(sample: DataSet, checkpoint: C
     run = Runner(sample, replace(checkpoint, weights=broken.state_dict()))
     with pytest.raises(SettingsError, match="finite"):
         run(tmp_path / "search", replace(SMALL, candidates=4, keep=2))
+
+
+def test_every_line_says_which_version_commit_and_machine_made_it(whole: tuple[Path, SearchResult]) -> None:
+    header, *lines = read_lines(whole[0])
+    assert provenance().items() <= header["environment"].items()
+    assert len(lines) > 5
+    assert all(line["provenance"] == provenance() for line in lines)

@@ -52,7 +52,7 @@ def test_nothing_is_computed_twice(journal: Journal, sample: DataSet, checkpoint
 def test_scores_are_those_of_the_score_itself(
     everything: tuple[Path, SearchResult], sample: DataSet, checkpoint: Checkpoint
 ) -> None:
-    places = choose_privacy_images(len(sample.test), 16)
+    places = choose_privacy_images(sample, 16, 0)
     test = sample.test
     score = PrivacyScore(checkpoint.build(), test.images[places], test.labels[places], quadrature="trapezoid-5", seed=0)
     best = everything[1].outcome.kept[0]

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from gradveil import data, models, rng
-from gradveil.data import DataSet
+from gradveil.data import DataSet, ImageSet
 from gradveil.defences import Defence, Hook
 from gradveil.defences.base import Compute
 from gradveil.errors import CheckpointError, DivergenceError, SettingsError
@@ -19,6 +19,7 @@ from gradveil.losses import Loss
 from gradveil.machine import has_faulty_layer
 from gradveil.training import FAST, PAPER, TrainingProgress, TrainingResult, accuracy, load_checkpoint, train
 from gradveil.training.checkpoint import Weights
+from gradveil.training.loop import take_fraction
 from gradveil.types import Batch, Update
 
 QUICK = replace(PAPER, epochs=2, batch_size=32, threads=1)
@@ -169,6 +170,13 @@ def test_it_learns(small: DataSet) -> None:
     assert result.curves[-1].train_loss < result.curves[0].train_loss
     assert [point.epoch for point in result.curves] == list(range(1, 21))
     assert result.seconds >= result.curves[-1].seconds > result.curves[0].seconds > 0
+
+
+def test_a_fraction_has_the_same_share_of_every_class() -> None:
+    labels = torch.tensor([0] * 60 + [1] * 30 + [2] * 10)
+    images = ImageSet(torch.zeros(100, 1, 2, 2, dtype=torch.uint8), labels)
+    for seed in range(5):
+        assert take_fraction(images, 0.1, seed).labels.bincount().tolist() == [6, 3, 1]
 
 
 def test_a_fraction_is_fixed_by_the_seed(small: DataSet) -> None:

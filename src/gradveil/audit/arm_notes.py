@@ -1,10 +1,14 @@
 """What the reader of an audit has to know of an arm: its defences, its model, its guarantees."""
 
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from gradveil.attacks import Attack
 from gradveil.defences import (
+    NOTHING_YET,
     Arm,
+    Defence,
     Guarantee,
     build_defended,
     guarantee_of,
@@ -49,15 +53,30 @@ class ArmNotes:
         return asdict(self)
 
 
-def describe_arm(arm: Arm, spec: ModelSpec, seed: int, training: Guarantee | None, told: bool) -> ArmNotes:
-    """Collect what there is to say of an arm; `training` is what its training guarantees."""
+def describe_arm(
+    arm: Arm, spec: ModelSpec, seed: int, training: Guarantee | None, attacks: Iterable[Attack]
+) -> ArmNotes:
+    """Collect what there is to say of an arm.
+
+    `training` is what its training guarantees, `attacks` are those of an attacker who is told of the defences.
+    """
     edits = list_edits(spec.build(generator(seed, "model")), build_defended(spec, arm.defences, seed))
     released = guarantee_of(arm.defences, 1.0, 1)
+    told = list(attacks)
     return ArmNotes(
         tuple(map(str, arm.defences)),
         edits,
         training,
         released,
         success_bound(released.noise) if released is not None and released.epsilon is not None else None,
-        {str(defence): defence.used for defence in arm.defences} if told else {},
+        {str(defence): describe_use(defence, told) for defence in arm.defences if told},
     )
+
+
+def describe_use(defence: Defence, attacks: Sequence[Attack]) -> str:
+    """Say what these attacks make use of; only some look through a policy or weigh noise."""
+    if defence.known_policies() is not None and not any(attack.inverts_policy for attack in attacks):
+        return NOTHING_YET
+    if defence.deviation(1) > 0 and not any(attack.weighs_noise for attack in attacks):
+        return NOTHING_YET
+    return defence.used

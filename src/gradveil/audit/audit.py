@@ -1,7 +1,8 @@
 """The audit: the only place where the true images and the attack's results meet."""
 
-import math
-from collections.abc import Callable, Mapping, Sequence
+import hashlib
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,32 +11,28 @@ import torch
 from torch import nn
 
 from gradveil import data as data_sets
-from gradveil.attacks import Attack, find_attack
-from gradveil.audit.arm_notes import describe_arm
-from gradveil.audit.floors import Floors, make_floors
-from gradveil.audit.jobs import Attacked, CellJob, TrainJob
-from gradveil.audit.release import Scene, Share
-from gradveil.audit.report import AuditReport
-from gradveil.audit.scoring import Row, score_cell
+from gradveil.attacks import STANDARD_VERSION, Attack, find_attack
+from gradveil.audit.canaries import Canaries
+from gradveil.audit.cards import find_scale
+from gradveil.audit.kept import KeptWork
+from gradveil.audit.release import Share
+from gradveil.audit.report import AUDIT_VERSION, AuditReport
+from gradveil.audit.run import AuditRun, OnProgress
 from gradveil.audit.settings import AuditSettings
-from gradveil.audit.summary import pool_random_policies, summarise
 from gradveil.client import Weights
-from gradveil.data import DataSet, choose_private, choose_public
-from gradveil.defences import Arm, Defence, build_defended, parse_arm
+from gradveil.data import IMAGE_CHOICE, DataSet, choose_attacked, choose_private, choose_public
+from gradveil.defences import Arm, Defence, parse_arm
 from gradveil.errors import SettingsError
 from gradveil.models import ModelSpec
 from gradveil.rng import generator
-from gradveil.training import TrainingResult, phase_steps
+from gradveil.training import phase_steps
 from gradveil.types import Batch
-from gradveil.workers import Workers
+from gradveil.workers import Crew, Workers
 
 PUBLIC = 500
 OTHERS = 64
 """Images of the clients themselves that are not attacked, for defences that mix images."""
-OnProgress = Callable[[str, float], None]
-"""Called with the stage and the share of it that is done."""
 AnyArm = str | Arm | Defence | Sequence[Defence]
-Cell = tuple[Arm, str, str]
 
 
 class Audit:
@@ -76,10 +73,10 @@ class Audit:
         self.weights = dict(weights or {})
         self.model = self.spec.build(generator(settings.seed, "model"))
         self.check()
-        self.public = choose_public(self.data, min(PUBLIC, settings.floor_images), settings.seed).batch()
+        self.public = choose_public(self.data, min(PUBLIC, len(self.data.train) // 2), settings.seed).batch()
         mixes = any(defence.companions for arm in self.arms for defence in arm.defences)
         self.others = self.choose_others() if mixes else None
-        self.places = settings.places or choose_places(len(self.data.test), settings.images, settings.seed)
+        self.places = settings.places or choose_attacked(self.data, settings.images, settings.seed)
 
     def choose_others(self) -> Batch:
         """Choose images for the clients to mix with; the attacker has none of them."""
@@ -90,6 +87,8 @@ class Audit:
         settings, test = self.settings, len(self.data.test)
         if settings.images > test or max(settings.places, default=0) >= test:
             raise SettingsError(f"{settings.images} images of {test} test images: ask for fewer, or for other places")
+        if settings.canaries:
+            find_scale(*self.data.shape[1:])
         if self.trained_phases:
             training, images = settings.training, len(self.data.train)
             phase_steps(self.trained_phases, training.steps_per_epoch(images), training.epochs)
@@ -102,22 +101,25 @@ class Audit:
     def run(
         self,
         *,
-        workers: int = 1,
+        workers: int | Crew = 1,
         device: str = "cpu",
         progress: OnProgress | None = None,
         models: Path | None = None,
         keep_history: bool = False,
+        frames: int = 0,
+        kept: KeptWork | None = None,
     ) -> AuditReport:
         """Train under every arm, attack what its clients release, and score it.
 
         With `models` the training of every arm is kept there, and not repeated the next time. With `keep_history` the
-        report's reconstructions hold what they looked like on the way.
+        report's reconstructions hold what they looked like on the way; with `frames` those of so many images of each
+        arm, phase and attack, the worst, do. With `kept` every finished job is kept, and not repeated the next time.
         """
-        with Workers(workers, self.settings.threads) as crew:
-            run = AuditRun(self, crew, device, progress or (lambda *_: None), keep_history)
+        crew = Workers(workers, self.settings.threads) if isinstance(workers, int) else nullcontext(workers)
+        with crew as opened:
+            run = AuditRun(self, opened, device, progress or (lambda *_: None), keep_history, frames, kept)
             trained = run.train(models)
-            floors = run.find_floors()
-            return run.attack(trained, floors)
+            return run.attack(trained, run.scorers())
 
     def shares(self) -> list[tuple[Share, ...]]:
         """Deal the attacked images to clients, and group the clients whose updates are aggregated."""
@@ -127,12 +129,17 @@ class Audit:
         step = self.settings.participants
         return [tuple(clients[start : start + step]) for start in range(0, len(clients), step)]
 
+    def canaries(self) -> Canaries:
+        """Draw the cards that are attacked besides the images."""
+        settings, data = self.settings, self.data
+        return Canaries.among(self.shares(), settings.canaries, data.shape, settings.seed, len(data.test))
+
 
 def run_audit(
     settings: AuditSettings,
     data: DataSet,
     *,
-    workers: int = 1,
+    workers: int | Crew = 1,
     device: str = "cpu",
     progress: OnProgress | None = None,
     models: Path | None = None,
@@ -141,133 +148,23 @@ def run_audit(
     return Audit(settings, data=data).run(workers=workers, device=device, progress=progress, models=models)
 
 
-class AuditRun:
-    """One audit under way."""
-
-    def __init__(
-        self, audit: Audit, workers: Workers, device: str, progress: OnProgress, keep_history: bool = False
-    ) -> None:
-        self.audit, self.settings = audit, audit.settings
-        self.workers, self.device, self.progress, self.keep_history = workers, device, progress, keep_history
-        self.rounds = audit.shares()
-        # A round is attacked as a whole.
-        self.size = max(1, self.settings.group // self.settings.images_per_round)
-
-    def train(self, models: Path | None) -> dict[str, TrainingResult]:
-        """Train one model for each arm, unless only given weights and the first ones are attacked."""
-        audit, settings = self.audit, self.settings
-        phases = audit.trained_phases
-        if set(phases) <= {"init"}:
-            return {}
-        jobs = [
-            TrainJob(
-                audit.spec,
-                audit.data,
-                settings.training,
-                arm,
-                phases,
-                settings.seed,
-                self.device,
-                None if models is None else models / arm.name,
-            )
-            for arm in audit.arms
-        ]
-        results = self.workers.run(jobs, self.watch("training", len(jobs)))
-        return {arm.name: result for arm, result in zip(audit.arms, results, strict=True)}
-
-    def find_floors(self) -> dict[str, Floors]:
-        settings = self.settings
-        return make_floors(
-            self.audit.data,
-            self.audit.arms,
-            settings.floor_images,
-            settings.labels == "known",
-            settings.seed,
-            lambda share: self.progress("chance floors", share),
-        )
-
-    def attack(self, trained: dict[str, TrainingResult], floors: dict[str, Floors]) -> AuditReport:
-        """Attack every arm in every phase with every attack, and score the results."""
-        settings = self.settings
-        cells: list[Cell] = [
-            (arm, phase, name) for phase in settings.phases for arm in self.audit.arms for name in settings.attacks
-        ]
-        jobs = [job for cell in cells for job in self.cell_jobs(cell, trained)]
-        results = iter(self.workers.run(jobs, self.watch("attacking", len(jobs))))
-        rows: list[Row] = []
-        attacked: list[Attacked] = []
-        for arm, phase, name in cells:
-            images = [one for _ in range(0, len(self.rounds), self.size) for one in next(results)]
-            rows += score_cell(arm.name, phase, name, images, floors[arm.name])
-            attacked += images
-        return self.report(rows, attacked, trained, floors)
-
-    def cell_jobs(self, cell: Cell, trained: dict[str, TrainingResult]) -> list[CellJob]:
-        """Cut one arm, phase and attack into jobs."""
-        arm, phase, name = cell
-        audit, settings = self.audit, self.settings
-        scene = Scene(
-            audit.spec,
-            self.weights(trained, arm, phase),
-            arm,
-            phase,
-            settings.local,
-            audit.others,
-            settings.labels == "known",
-            settings.knows_defence,
-            settings.seed,
-        )
-        groups = [tuple(self.rounds[start : start + self.size]) for start in range(0, len(self.rounds), self.size)]
-        return [
-            CellJob(scene, group, audit.attacks[name], name, audit.public, self.device, self.keep_history)
-            for group in groups
-        ]
-
-    def weights(self, trained: dict[str, TrainingResult], arm: Arm, phase: str) -> Weights:
-        if phase in self.audit.weights:
-            return self.audit.weights[phase]
-        if trained:
-            return trained[arm.name].snapshots[phase]
-        return build_defended(self.audit.spec, arm.defences, self.settings.seed).state_dict()
-
-    def report(
-        self,
-        rows: list[Row],
-        attacked: list[Attacked],
-        trained: dict[str, TrainingResult],
-        floors: dict[str, Floors],
-    ) -> AuditReport:
-        summaries = tuple(summarise(rows))
-        audit, settings = self.audit, self.settings
-        guarantees = {arm: result.guarantee for arm, result in trained.items()}
-        return AuditReport(
-            settings,
-            tuple(rows),
-            summaries,
-            {arm: {name: floor.kind for name, floor in vars(kinds).items()} for arm, kinds in floors.items()},
-            {arm: result.test_accuracy for arm, result in trained.items()},
-            {arm: result.seconds for arm, result in trained.items()},
-            {
-                arm.name: describe_arm(arm, audit.spec, settings.seed, guarantees.get(arm.name), settings.knows_defence)
-                for arm in audit.arms
-            },
-            pool_random_policies(summaries),
-            audit.data.class_names,
-            {name: attack.needs for name, attack in audit.attacks.items()},
-            sum(parameter.numel() for parameter in audit.model.parameters()),
-            tuple(dict.fromkeys(notice for one in attacked for notice in one.notices)),
-            tuple(attacked),
-        )
-
-    def watch(self, stage: str, jobs: int) -> Callable[[int, int, int], None]:
-        """Turn the reports of single jobs into the share of the stage that is done."""
-        shares = [0.0] * jobs
-
-        def note(position: int, done: int, total: int) -> None:
-            shares[position] = done / total
-            self.progress(stage, math.fsum(shares) / jobs)
-
-        return note
+def describe_work(audit: Audit, device: str, command_line: str | None) -> dict[str, Any]:
+    """Say what the results of an audit depend on, so that an unfinished one is only resumed as it was begun."""
+    data, weights = audit.data, audit.model.state_dict()
+    content = [data.test.images[list(audit.places)], data.train.labels, data.test.labels, *weights.values()]
+    found = hashlib.sha256()
+    for tensor in content:
+        found.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes())
+    return {
+        "settings": audit.settings.to_record(),
+        "audit_version": AUDIT_VERSION,
+        "standard_version": STANDARD_VERSION,
+        "image_choice": IMAGE_CHOICE,
+        "torch": torch.__version__,
+        "device": device,
+        "images_and_weights": found.hexdigest(),
+        "command_line": command_line,
+    }
 
 
 def find_data(data: Any) -> DataSet:
@@ -304,9 +201,3 @@ def name_attacks(attacks: Sequence[str | Attack] | Mapping[str, Attack]) -> dict
     if len(named) < len(attacks):
         raise SettingsError(f"attacks are {', '.join(map(str, attacks))}: name each once, as in {{'first': attack}}")
     return named
-
-
-def choose_places(count: int, images: int, seed: int) -> tuple[int, ...]:
-    """Choose the test images that are attacked."""
-    order = torch.randperm(count, generator=generator(seed, "attacked images"))
-    return tuple(sorted(order[:images].tolist()))

@@ -11,14 +11,16 @@ from torch import nn
 from gradveil.attacks import Attack
 from gradveil.audit.arm_notes import describe_arm
 from gradveil.audit.audit import PUBLIC, name_attacks
-from gradveil.audit.floors import make_floors
+from gradveil.audit.candidates import Candidates, choose_candidates
+from gradveil.audit.floors import FloorSettings, make_floors
 from gradveil.audit.jobs import Attacked, attack_rounds
 from gradveil.audit.pairing import share_out
-from gradveil.audit.preflight import find_notices
+from gradveil.audit.preflight import find_notices, measure_match
 from gradveil.audit.report import AuditReport
-from gradveil.audit.scoring import score_cell
+from gradveil.audit.rule import Rule
+from gradveil.audit.scoring import Scorer
 from gradveil.audit.settings import AuditSettings
-from gradveil.audit.summary import pool_random_policies, summarise
+from gradveil.audit.verdict import judge
 from gradveil.capsule import CapsulePaths, read_capsule, read_truth
 from gradveil.data import DataSet, choose_public
 from gradveil.defences import Arm
@@ -41,8 +43,9 @@ class CapsuleAudit:
     truths: Mapping[str, tuple[Truth, ...]]
     data: DataSet
     attacks: Mapping[str, Attack] = field(default_factory=dict)
-    floor_images: int = 2000
+    floor_images: int | None = None
     seed: int = 0
+    rule: Rule = field(default_factory=Rule)
 
     def __post_init__(self) -> None:
         if not self.rounds:
@@ -94,32 +97,24 @@ class CapsuleAudit:
         missing = [name for name in self.rounds if name not in self.truths]
         if missing:
             raise DataError(f"{missing[0]} has no truth beside it: keep it with --keep-truth, or audit without scores")
-        floors = make_floors(self.public_data(), [self.arm], self.floor_images, False, self.seed, lambda _: None)[
-            self.arm.name
-        ]
         started = time.perf_counter()
         results = self.attack(device, progress)
         images = sum(one.update.images for one in self.rounds.values()) * len(self.attacks)
         seconds = (time.perf_counter() - started) / images
-        rows, attacked = [], []
-        for name, rebuilt in results.items():
-            for capsule, result in rebuilt.items():
-                some = self.pair(capsule, result, seconds, device)
-                rows += score_cell(self.arm.name, self.rounds[capsule].phase, name, some, floors)
-                attacked += some
-        order = sorted(range(len(rows)), key=lambda place: (number_of(rows[place].phase), rows[place].attack))
-        rows, attacked = [rows[place] for place in order], [attacked[place] for place in order]
-        summaries = tuple(summarise(rows))
-        first = next(iter(self.rounds.values()))
+        scorer, cells, attacked = self.scorer(), [], []
+        for phase, capsules in self.phases().items():
+            for name in self.attacks:
+                rounds = [self.pair(capsule, results[name][capsule], seconds, device) for capsule in capsules]
+                cells.append(scorer.score_cell(self.arm.name, phase, name, rounds))
+                attacked += [one for together in rounds for one in together]
+        settings, first = self.settings(), next(iter(self.rounds.values()))
         return AuditReport(
-            self.settings(),
-            tuple(rows),
-            summaries,
-            {self.arm.name: {name: floor.kind for name, floor in vars(floors).items()}},
+            settings,
+            judge(cells, settings.rule, settings.kind),
+            {self.arm.name: scorer.floors.kinds()},
             {},
             {},
-            {self.arm.name: describe_arm(self.arm, first.spec, self.seed, None, True)},
-            pool_random_policies(summaries),
+            {self.arm.name: describe_arm(self.arm, first.spec, self.seed, None, self.attacks.values())},
             self.data.class_names,
             {name: attack.needs for name, attack in self.attacks.items()},
             sum(tensor.numel() for tensor in first.update.tensors.values()),
@@ -127,13 +122,32 @@ class CapsuleAudit:
             tuple(attacked),
         )
 
+    def phases(self) -> dict[str, list[str]]:
+        """List the capsules of each phase, in the order of the rounds."""
+        found: dict[str, list[str]] = {}
+        for capsule, one in sorted(self.rounds.items(), key=lambda pair: number_of(pair[1].phase)):
+            found.setdefault(one.phase, []).append(capsule)
+        return found
+
+    def scorer(self) -> Scorer:
+        """Make ready what the rebuilt images are scored with; nothing of it is an image of the clients."""
+        data, first = self.public_data(), next(iter(self.rounds.values()))
+        known = first.update.labels is not None
+        settings = FloorSettings(self.floor_images, known, first.update.images, self.seed)
+        floors = make_floors(data, [self.arm], settings, lambda _: None)[self.arm.name]
+        labels = torch.tensor([truth.label for truths in self.truths.values() for truth in truths])
+        pool = choose_candidates(data, (), labels, self.seed)
+        candidates = Candidates(pool, self.arm, floors, self.seed)
+        return Scorer(floors, candidates, self.rule.epsilon, known, self.seed)
+
     def pair(self, capsule: str, result: Reconstruction, seconds: float, device: str) -> list[Attacked]:
         """Pair the rebuilt images of a capsule with the true ones."""
         captured = Captured(self.rounds[capsule], self.truths[capsule])
         notices = find_notices(captured, self.arm, device)
+        match = measure_match(captured, self.arm, result, device)
         pairs = zip(captured.truths, share_out(result, captured.transformed()), strict=True)
         return [
-            Attacked(truth, replace(one, history=(), similarities=(), pictures=()), seconds, seconds, notices)
+            Attacked(truth, replace(one, history=(), similarities=(), pictures=()), seconds, seconds, notices, *match)
             for truth, one in pairs
         ]
 
@@ -156,6 +170,8 @@ class CapsuleAudit:
             knows_defence=bool(first.known_defences),
             training=replace(BRIEF, loss=str(local.loss)),
             floor_images=self.floor_images,
+            stop_early=False,
+            rule=self.rule,
             seed=self.seed,
         )
 
@@ -186,4 +202,4 @@ def load_capsules(
     beside = [path for path in paths if CapsulePaths.of(path).truth.exists()]
     known = {CapsulePaths.of(path).tensors.stem: tuple(read_truth(path)) for path in truths or beside}
     chosen = {name: attack if steps is None else attack.with_steps(steps) for name, attack in named.items()}
-    return CapsuleAudit(rounds, known, data, chosen, min(2000, len(data.train)), seed)
+    return CapsuleAudit(rounds, known, data, chosen, None, seed)

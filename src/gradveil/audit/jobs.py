@@ -9,7 +9,7 @@ import torch
 
 from gradveil.attacks import Attack
 from gradveil.audit.pairing import share_out
-from gradveil.audit.preflight import DRAWN_ANEW, find_notices, is_drawn_anew
+from gradveil.audit.preflight import DRAWN_ANEW, find_notices, is_drawn_anew, measure_match
 from gradveil.audit.release import Scene, Share
 from gradveil.data import DataSet
 from gradveil.defences import Arm, build_defended
@@ -58,7 +58,8 @@ class TrainJob:
 class Attacked:
     """What one attack made of one image, what is true of it, and what the check before the attack noticed.
 
-    `seconds` and `processor_seconds` are the image's share of the time that its group took.
+    `seconds` and `processor_seconds` are the image's share of the time that its group took. `match_rebuilt` and
+    `match_truth` are those of its round, see `measure_match`.
     """
 
     truth: Truth
@@ -66,14 +67,17 @@ class Attacked:
     seconds: float
     processor_seconds: float
     notices: tuple[str, ...] = ()
+    match_rebuilt: float | None = None
+    match_truth: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class CellJob:
     """Let some clients release their updates, attack these, and pair the results with the truth.
 
-    `clients` has a group of clients for each round: one, or as many as are aggregated. Only the pictures of the whole
-    way are dropped unless `keep_history`.
+    `clients` has a group of clients for each round: one, or as many as are aggregated. What the attack noted on its way
+    is dropped unless `keep_history`; with `keep_pictures` its pictures stay. `attempt` counts the attacks on the same
+    release; each has its own draws.
     """
 
     scene: Scene
@@ -83,6 +87,8 @@ class CellJob:
     public: Batch
     device: str
     keep_history: bool = False
+    attempt: int = 0
+    keep_pictures: bool = False
 
     def run(self, report: Report) -> list[Attacked]:
         captured = [self.scene.capture(shares, self.device) for shares in self.clients]
@@ -95,15 +101,17 @@ class CellJob:
             seed=self.scene.seed,
             device=self.device,
             report=report,
+            attempt=self.attempt,
         )
         images = sum(len(one.truths) for one in captured)
         seconds, processor = (time.perf_counter() - started) / images, (time.process_time() - processor) / images
         notices = self.check(captured[0])
-        return [
-            Attacked(truth, self.annotate(result, one.round), seconds, processor, notices)
-            for one, together in zip(captured, results, strict=True)
-            for truth, result in zip(one.truths, share_out(together, one.transformed()), strict=True)
-        ]
+        attacked = []
+        for one, together in zip(captured, results, strict=True):
+            match = measure_match(one, self.scene.arm, together, self.device)
+            for truth, result in zip(one.truths, share_out(together, one.transformed()), strict=True):
+                attacked.append(Attacked(truth, self.annotate(result, one.round), seconds, processor, notices, *match))
+        return attacked
 
     def check(self, captured: Captured) -> tuple[str, ...]:
         with global_state_from(generator(self.scene.seed, "preflight")):
@@ -113,7 +121,9 @@ class CellJob:
         """Name every approximation of the attack, and drop the way to its result unless it is to be kept."""
         if is_drawn_anew(one, self.scene.arm):
             result = replace(result, approximations=(*result.approximations, DRAWN_ANEW))
-        return result if self.keep_history else replace(result, history=(), similarities=(), pictures=())
+        if self.keep_history:
+            return result
+        return replace(result, history=(), similarities=(), pictures=result.pictures if self.keep_pictures else ())
 
 
 def attack_rounds(
@@ -125,12 +135,14 @@ def attack_rounds(
     seed: int,
     device: str,
     report: Report,
+    attempt: int = 0,
 ) -> list[Reconstruction]:
     """Attack rounds of the same weights; this sees nothing but what was released and what is public."""
     task = rounds[0].task(public, device)
-    sources = [generator(seed, "attack", name, one.client) for one in rounds]
+    stream = ("attack", name) if attempt == 0 else ("attack", name, "attempt", attempt)
+    sources = [generator(seed, *stream, one.client) for one in rounds]
     # A model that draws, as PRECODE's, draws in the attacker's hands from a stream of its own.
-    with global_state_from(generator(seed, "attack", name, "model", rounds[0].client)):
+    with global_state_from(generator(seed, *stream, "model", rounds[0].client)):
         try:
             return attack.attack_many(task, [one.update.to(device) for one in rounds], sources, report)
         except KnowledgeError as error:

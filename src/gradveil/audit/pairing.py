@@ -14,20 +14,27 @@ def share_out(result: Reconstruction, transformed: Batch) -> list[Reconstruction
     if len(transformed) == 1 or result.status != "ok":
         return [result] * len(transformed)
     images = (result.images if result.transformed is None else result.transformed).cpu()
-    labels, truth = result.labels.cpu(), transformed.labels.cpu()
-    chosen = torch.zeros(len(transformed), dtype=torch.int64)
-    if labels_agree(labels, truth) < 1:
-        labels, truth = torch.zeros_like(labels), torch.zeros_like(truth)
-    for label in sorted(set(truth.tolist())):
-        ours, theirs = ((values == label).nonzero().squeeze(1) for values in (labels, truth))
-        chosen[theirs] = ours[assign(images[ours], transformed.pixels().cpu()[theirs])]
+    chosen = pair_places(images, result.labels.cpu(), transformed.pixels().cpu(), transformed.labels.cpu())
     return [take_one(result, int(place)) for place in chosen]
+
+
+def pair_places(guesses: Tensor, labels: Tensor, targets: Tensor, true: Tensor) -> Tensor:
+    """Find the place of the guess for each target: the best pairing, within a label if the labels agree."""
+    chosen = torch.zeros(len(targets), dtype=torch.int64)
+    if labels_agree(labels, true) < 1:
+        labels, true = torch.zeros_like(labels), torch.zeros_like(true)
+    for label in sorted(set(true.tolist())):
+        ours, theirs = ((values == label).nonzero().squeeze(1) for values in (labels, true))
+        chosen[theirs] = ours if len(ours) == 1 else ours[assign(guesses[ours], targets[theirs])]
+    return chosen
 
 
 def take_one(result: Reconstruction, place: int) -> Reconstruction:
     part = slice(place, place + 1)
     transformed = None if result.transformed is None else result.transformed[part]
-    return replace(result, images=result.images[part], labels=result.labels[part], transformed=transformed)
+    pictures = tuple((step, picture[part]) for step, picture in result.pictures)
+    labels = result.labels[part]
+    return replace(result, images=result.images[part], labels=labels, transformed=transformed, pictures=pictures)
 
 
 def labels_agree(restored: Tensor, true: Tensor) -> float:

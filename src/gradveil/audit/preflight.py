@@ -1,18 +1,23 @@
 """Before an attack: does the attacker's simulation, at the true images, give the update that was released?"""
 
+import math
 from dataclasses import dataclass
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from gradveil.client import Simulation
 from gradveil.defences import Arm, has_hook
 from gradveil.gradients import batch_dependent
 from gradveil.rounds import Captured, Round
-from gradveil.types import Batch, Place, Task, Update
+from gradveil.types import Batch, Place, Reconstruction, Task, Update
 
 ALLOWED = 1e-4
 DRAWN_ANEW = "the defence draws anew at every pass, and the attacker assumes one picture for each image"
+
+
+Match = tuple[float | None, float | None]
+"""How far the rebuilt and the true pictures are from explaining a release."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +50,30 @@ def preflight(task: Task, transformed: Batch, update: Update) -> Preflight:
     if not share <= ALLOWED:
         notices += (f"the attacker's update at the true images differs from the released one by {share:.2g} of it",)
     return Preflight(share, notices)
+
+
+def measure_match(captured: Captured, arm: Arm, result: Reconstruction, device: Place) -> Match:
+    """Measure how well the rebuilt and the true pictures explain a release.
+
+    The two figures are cosine distances between what the attacker's simulation of the client gives and what was
+    released. None where the simulation cannot tell: the attack has no result, the model draws, or T(x) is drawn anew.
+    """
+    one = captured.round
+    if result.status != "ok" or one.model_defences or is_drawn_anew(one, arm):
+        return None, None
+    task = one.task(None, device)
+    simulation = Simulation(task.model, task.loss, one.update.local, task.shape, task.participants)
+    truth = captured.transformed().to(device)
+    rebuilt = result.images if result.transformed is None else result.transformed
+    released = torch.cat([tensor.flatten() for tensor in one.update.to(device).tensors.values()])
+
+    def distance(images: Tensor, labels: Tensor) -> float:
+        ours = simulation(images[None], labels[None])
+        flat = torch.cat([ours[name][0].detach().flatten() for name in one.update.tensors])
+        return 1 - float(torch.nn.functional.cosine_similarity(flat.double(), released.double(), dim=0))
+
+    found = distance(rebuilt.to(device), result.labels.to(device)), distance(truth.pixels(), truth.labels)
+    return found if all(map(math.isfinite, found)) else (None, None)
 
 
 def inspect_model(model: nn.Module, update: Update) -> tuple[str, ...]:

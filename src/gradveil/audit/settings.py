@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
+from gradveil.audit.rule import Kind, Rule
 from gradveil.errors import SettingsError
 from gradveil.losses import parse_loss
 from gradveil.results import read_settings
@@ -19,12 +20,16 @@ DEFAULT_ARMS = ("none", "crop-flip", "policy:3-1-7", "policy:3-1-7+43-18-18")
 class AuditSettings:
     """Everything that decides the figures of an audit.
 
-    `images` images of the test split are attacked: a seeded choice, or those at `places` if any are given. A client has
-    `images_per_client` of them, works on them as `local` says and releases one update; its loss is that of
+    Up to `images` images of the test split are attacked: a seeded choice, or those at `places` if any are given. A
+    client has `images_per_client` of them, works on them as `local` says and releases one update; its loss is that of
     `training`. With several `participants` the attacker sees the mean of so many clients' updates only. `labels` says
     whether the attacker is told the labels, `knows_defence` whether it is told the arm's defences (never their draws).
-    About `group` images are attacked as one job. The chance floor is made of `floor_images` training images, and the
-    attacker gets the first 500 of them as public ones. `steps`, if given, replaces every attack's own number.
+    About `group` images are attacked as one job; with `stop_early` no more than `first_look` images are attacked of an
+    arm, phase and attack if they settle the question. The chance floor is made of `floor_images` training images, a
+    number that grows with the classes if None, and the attacker gets the first 500 of them as public ones. `steps`, if
+    given, replaces every attack's own number. `rule` decides what the figures are called. `preset` names the preset
+    that the values come from. With `control` the arm `none` is there only to show that the attack works: no gate counts
+    it. `canaries` readable cards are attacked besides the images; they do not count in the verdict.
 
     Data, model, arms and attacks stand here by name; `Audit` looks the names up.
     """
@@ -39,11 +44,17 @@ class AuditSettings:
     images_per_client: int = 1
     local: LocalTraining = ONE_GRADIENT
     labels: Labels = "known"
-    knows_defence: bool = False
+    knows_defence: bool = True
     steps: int | None = None
     training: TrainingSettings = field(default=BRIEF)
-    floor_images: int = 2000
+    floor_images: int | None = None
     group: int = 8
+    stop_early: bool = True
+    first_look: int = 8
+    rule: Rule = field(default_factory=Rule)
+    preset: str | None = None
+    control: bool = False
+    canaries: int = 0
     participants: int = 1
     threads: int = 1
     seed: int = 0
@@ -57,9 +68,11 @@ class AuditSettings:
         object.__setattr__(self, "local", replace(self.local, loss=parse_loss(self.training.loss)))
         for phase in self.phases:
             parse_phase(phase)
-        for name in ("images", "images_per_client", "floor_images", "group", "participants", "threads"):
-            if getattr(self, name) < 1:
+        for name in ("images", "images_per_client", "floor_images", "group", "participants", "threads", "first_look"):
+            if (getattr(self, name) or 1) < 1 or getattr(self, name) == 0:
                 raise SettingsError(f"{name.replace('_', ' ')} is {getattr(self, name)}: give 1 or more")
+        if self.canaries < 0:
+            raise SettingsError(f"{self.canaries} canaries: give 0 or more")
         if self.places and (len(set(self.places)) < len(self.places) or len(self.places) != self.images):
             raise SettingsError(f"{self.images} images at the places {self.places}: name each place once, and all")
         if self.images % self.images_per_round:
@@ -74,6 +87,11 @@ class AuditSettings:
             raise SettingsError(f"steps is {self.steps}: give 1 or more")
         if self.labels not in ("known", "hidden"):
             raise SettingsError(f"labels are '{self.labels}': choose known or hidden")
+
+    @property
+    def kind(self) -> Kind:
+        """Tell a diagnostic, which grants the attacker the most, from a client as it is deployed."""
+        return "deployment" if self.local.mode == "train" and self.labels == "hidden" else "diagnostic"
 
     @property
     def images_per_round(self) -> int:
@@ -95,5 +113,10 @@ class AuditSettings:
     def from_record(cls, record: Mapping[str, Any]) -> "AuditSettings":
         """Read settings back from JSON; an unknown key is refused."""
         return read_settings(
-            cls, record, "audit", training=TrainingSettings.from_record, local=LocalTraining.from_record
+            cls,
+            record,
+            "audit",
+            training=TrainingSettings.from_record,
+            local=LocalTraining.from_record,
+            rule=Rule.from_record,
         )

@@ -1,57 +1,101 @@
-"""From rows to one line per arm, phase and attack, and to a verdict in plain words."""
+"""From rows to one line per arm, phase and attack."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
-from gradveil.audit.scoring import DECIMALS, Row
-from gradveil.metrics import Interval, mean_interval
+from gradveil.audit.rule import Kind, Outcome
+from gradveil.audit.scoring import DECIMALS, Cell, Row
+from gradveil.metrics import Interval, Null, bound_share, mean_interval, rate_interval
 
-Finding = Literal["leak", "leak on some images", "undecided", "no leak found", "no result"]
-MARGIN = 1.0
-"""dB above the floor that a mean must clear, with its whole 95% interval, to count as a leak."""
-STRIKING = 3.0
-"""dB above the floor at which a single image counts as leaked."""
 FIGURES = (
-    "psnr_transformed",
-    "psnr_original",
-    "psnr_aligned",
-    "floor_transformed",
-    "floor_original",
-    "floor_aligned",
-    "advantage_transformed",
-    "advantage_original",
-    "advantage_aligned",
-    "ssim_transformed",
-    "ssim_original",
+    *("psnr_transformed", "psnr_original", "floor_transformed", "floor_original"),
+    *("aligned_transformed", "aligned_original", "aligned_floor_transformed", "aligned_floor_original"),
+    *("advantage_transformed", "advantage_original", "ssim_transformed", "ssim_original"),
 )
+
+
+@dataclass(frozen=True)
+class Share:
+    """How many of the images the attack reached beyond chance, with bounds that hold however the audit was stopped."""
+
+    reached: int
+    images: int
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class NullBand:
+    """The wrong-gradient control: 5%, 50% and 95% of its scores in dB, and their number."""
+
+    count: int
+    low: float
+    median: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Identification:
+    """How often the true image fits best of `candidates` images of its class; chance is one in so many."""
+
+    found: int
+    images: int
+    candidates: int
+    low: float
+    high: float
+
+    @property
+    def rate(self) -> float:
+        return self.found / self.images
 
 
 @dataclass(frozen=True)
 class Summary:
     """What one attack achieved under one arm in one phase.
 
-    `figures` has the mean and interval of each figure. `advantage` is the larger of the mean advantage against T(x) and
-    against aligned x; the finding rests on it. `worst` is the image that leaked most, `worst_advantage` by how much.
+    `figures` has the mean, median and interval of each figure. `identification` is by the better of T(x) and x,
+    `identification_original` by x alone. `threshold` is the median of the images' limits, at least ε. `hits` are the
+    images that stay after Holm's correction. `worst` is the image that leaked most. `decided_after` is the number of
+    images after which the sequential test was certain; `converged` the share of images whose rebuilt picture explains
+    the release as well as the true one. `accuracy_cost` is against the arm without a defence.
     """
 
     arm: str
     phase: str
     attack: str
+    kind: Kind
     images: int
     failed: int
-    figures: dict[str, Interval]
-    advantage: Interval | None
-    worst: int | None
-    worst_advantage: float | None
-    label_accuracy: float | None
-    seconds: float
-    finding: Finding
+    figures: dict[str, Interval] = field(default_factory=dict)
+    share: Share | None = None
+    threshold: float | None = None
+    null: NullBand | None = None
+    identification: Identification | None = None
+    identification_original: Identification | None = None
+    hits: tuple[int, ...] = ()
+    worst: int | None = None
+    worst_advantage: float | None = None
+    decided_after: int | None = None
+    converged: float | None = None
+    label_accuracy: float | None = None
+    seconds: float = 0.0
+    accuracy: float | None = None
+    accuracy_cost: float | None = None
+    outcome: Outcome = "untrusted"
+    reason: str = ""
+    definition: str = "undecided"
+
+    @property
+    def advantage(self) -> Interval | None:
+        """The larger of the two mean advantages, at T(x) and at x."""
+        figures = [self.figures[name] for name in ("advantage_transformed", "advantage_original") if self.figures]
+        return max(figures, key=lambda figure: figure.mean) if figures else None
 
     def to_record(self) -> dict[str, Any]:
         """Return the summary as it stands in JSON."""
         record: dict[str, Any] = rounded(asdict(self))
-        return record
+        return {**record, "hits": list(self.hits)}
 
 
 def rounded(value: Any) -> Any:
@@ -61,29 +105,73 @@ def rounded(value: Any) -> Any:
     return round(value, DECIMALS) if isinstance(value, float) else value
 
 
-def summarise(rows: Sequence[Row]) -> list[Summary]:
-    """Summarise each arm, phase and attack, in the order in which they stand."""
-    cells: dict[tuple[str, str, str], list[Row]] = {}
-    for row in rows:
-        cells.setdefault((row.arm, row.phase, row.attack), []).append(row)
-    return [summarise_cell(*key, cell) for key, cell in cells.items()]
-
-
-def summarise_cell(arm: str, phase: str, attack: str, rows: Sequence[Row]) -> Summary:
-    """Summarise the rows of one arm, phase and attack; rows without a result are counted as failed."""
-    sound = [row for row in rows if row.status == "ok"]
-    failed = len(rows) - len(sound)
-    seconds = sum(row.seconds for row in rows)
-    if not sound:
-        return Summary(arm, phase, attack, len(rows), failed, {}, None, None, None, None, seconds, "no result")
-    figures = {name: mean_interval([getattr(row, name) for row in sound]) for name in FIGURES}
-    advantage = max(figures["advantage_transformed"], figures["advantage_aligned"], key=lambda value: value.mean)
-    worst = max(sound, key=leaked)
-    labels = sum(row.label_found is True for row in sound) / len(sound)
-    finding = judge(advantage, leaked(worst), failed)
-    return Summary(
-        arm, phase, attack, len(rows), failed, figures, advantage, worst.image, leaked(worst), labels, seconds, finding
+def summarise(cell: Cell, kind: Kind, epsilon: float) -> Summary:
+    """Put the figures of a cell together; what they are called is for the verdict to say."""
+    sound = [row for row in cell.rows if row.status == "ok"]
+    plain = Summary(
+        cell.arm,
+        cell.phase,
+        cell.attack,
+        kind,
+        len(cell.rows),
+        len(cell.rows) - len(sound),
+        seconds=sum(row.seconds for row in cell.rows),
     )
+    if not sound:
+        return plain
+    worst = max(sound, key=lambda row: row.advantage or 0.0)
+    controlled = [row for row in sound if row.reached is not None]
+    return Summary(
+        **{name: getattr(plain, name) for name in ("arm", "phase", "attack", "kind", "images", "failed", "seconds")},
+        figures={name: mean_interval([getattr(row, name) for row in sound]) for name in FIGURES},
+        share=share_of(controlled),
+        threshold=max(epsilon, median([row.limit for row in controlled if row.limit is not None], epsilon)),
+        null=band_of(cell.null),
+        identification=identification_of(controlled, "identified"),
+        identification_original=identification_of(controlled, "identified_original"),
+        hits=tuple(row.image for row in sound if row.hit and row.confirmed is not False),
+        worst=worst.image,
+        worst_advantage=worst.advantage,
+        converged=converged_of(sound),
+        label_accuracy=sum(row.label_found is True for row in sound) / len(sound),
+    )
+
+
+def share_of(rows: Sequence[Row]) -> Share | None:
+    if not rows:
+        return None
+    reached = sum(row.reached is True for row in rows)
+    return Share(reached, len(rows), *bound_share(reached, len(rows)))
+
+
+def band_of(scores: Sequence[float]) -> NullBand | None:
+    if not scores:
+        return None
+    null = Null.of(scores)
+    return NullBand(len(null), *(null.quantile(share) for share in (0.05, 0.5, 0.95)))
+
+
+def identification_of(rows: Sequence[Row], name: str) -> Identification | None:
+    if not rows:
+        return None
+    found = sum(getattr(row, name) is True for row in rows)
+    return Identification(found, len(rows), min(row.crowd or 1 for row in rows), *rate_interval(found, len(rows)))
+
+
+SLACK = 0.05
+"""A rebuilt picture explains a release as well as the true one if its cosine distance is no larger than by this."""
+
+
+def converged_of(rows: Sequence[Row]) -> float | None:
+    """Return the share of images whose rebuilt picture explains the release as well as the true one."""
+    pairs = [(row.match_rebuilt, row.match_truth) for row in rows]
+    known = [rebuilt <= truth + SLACK for rebuilt, truth in pairs if rebuilt is not None and truth is not None]
+    return sum(known) / len(known) if known else None
+
+
+def median(values: Sequence[float], otherwise: float) -> float:
+    ordered = sorted(values)
+    return ordered[len(ordered) // 2] if ordered else otherwise
 
 
 @dataclass(frozen=True)
@@ -108,53 +196,3 @@ def pool_random_policies(summaries: Sequence[Summary]) -> tuple[Pooled, ...]:
         if summary.arm.startswith("random-policy:") and summary.advantage is not None:
             cells.setdefault((summary.phase, summary.attack), []).append(summary.advantage.mean)
     return tuple(Pooled(*key, len(means), mean_interval(means)) for key, means in cells.items() if len(means) > 1)
-
-
-def leaked(row: Row) -> float:
-    """Take the larger of a row's two advantages that count."""
-    assert row.advantage_transformed is not None
-    assert row.advantage_aligned is not None
-    return max(row.advantage_transformed, row.advantage_aligned)
-
-
-def judge(advantage: Interval, worst: float, failed: int) -> Finding:
-    """Say what the figures allow to say; a failed attack is never evidence that nothing leaks."""
-    if advantage.low is not None and advantage.low > MARGIN:
-        return "leak"
-    if worst >= STRIKING:
-        return "leak on some images"
-    if failed == 0 and advantage.high is not None and advantage.high < MARGIN:
-        return "no leak found"
-    return "undecided"
-
-
-def headline(summaries: Sequence[Summary]) -> str:
-    """Say the most important thing first."""
-    leaks = sum(summary.finding in ("leak", "leak on some images") for summary in summaries)
-    total = len(summaries)
-    if leaks == total:
-        return f"The shared gradients leak: in all {total} settings the attacker rebuilt images beyond chance."
-    if leaks:
-        return f"The shared gradients leak: in {leaks} of {total} settings the attacker rebuilt images beyond chance."
-    return (
-        f"In none of {total} settings did this attack rebuild images beyond chance. "
-        "That is no proof of privacy: a stronger attack may succeed."
-    )
-
-
-def explain(summary: Summary, control: Summary | None) -> str:
-    """Put one finding into a sentence; `control` is the same phase and attack without any defence."""
-    if summary.advantage is None:
-        return "The attack failed on every image, which says nothing about privacy."
-    fed, aligned = (summary.figures[f"advantage_{target}"].mean for target in ("transformed", "aligned"))
-    size = f"on average {fed:+.1f} dB over chance for the picture that was fed, {aligned:+.1f} dB for the original"
-    tail = f" {summary.failed} of {summary.images} attacks failed and are not counted." if summary.failed else ""
-    if summary.finding == "leak":
-        return f"Images leak: {size}.{tail}"
-    if summary.finding == "leak on some images":
-        return f"Some images leak, image {summary.worst} by {summary.worst_advantage:+.1f} dB; {size}.{tail}"
-    if summary.finding == "undecided":
-        return f"Too few images to tell: {size}, and the interval reaches beyond {MARGIN:g} dB.{tail}"
-    if control is None or control.finding != "leak":
-        return f"No leak found ({size}), but this attack has not shown that it works here without a defence either."
-    return f"This attack found no leak ({size}). A stronger attack may."

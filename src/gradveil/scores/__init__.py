@@ -4,7 +4,7 @@ from gradveil.scores.accuracy import AccuracyScore
 from gradveil.scores.base import Score, ScoreInputs
 from gradveil.scores.blind_guess import BlindGuessScore
 from gradveil.scores.brief_attack import BRIEF_ATTACK, BriefAttackScore
-from gradveil.scores.image_choice import choose_accuracy_images, choose_privacy_images
+from gradveil.scores.image_choice import choose_accuracy_images, choose_privacy_images, count_scorable
 from gradveil.scores.policy_draws import function_of, simplify
 from gradveil.scores.privacy import PrivacyRiseScore, PrivacyScore
 from gradveil.scores.quadrature import Quadrature, find_quadrature
@@ -27,6 +27,7 @@ __all__ = [
     "SensitivityScore",
     "choose_accuracy_images",
     "choose_privacy_images",
+    "count_scorable",
     "find_quadrature",
     "find_score",
     "function_of",

@@ -27,7 +27,7 @@ BARREN = 20
 def evolve(scores: ScoreSource, count: int, threshold: float) -> Outcome:
     """Search with `count` candidates, of which a part is drawn and the rest bred."""
     settings = scores.settings
-    first = plan_rounds(scores.images, scores.block, scores.kind, settings.seed)[0]
+    first = plan_rounds(scores.images, scores.block, scores.kind)[0]
     size = min(count, GENERATION * settings.keep)
     met = put_together(draw_policy(settings.seed, number, settings.length) for number in range(size))
     generation, barren = 0, 0

@@ -1,6 +1,5 @@
 """The folder of a search: claimed for a new one, kept for one writer, and opened again to resume."""
 
-import fcntl
 import json
 import shutil
 from collections.abc import Iterator, Mapping
@@ -8,18 +7,18 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
+from gradveil.data import IMAGE_CHOICE
 from gradveil.errors import OutputError, SettingsError
 from gradveil.journal import Journal
-from gradveil.losses import CrossEntropy
-from gradveil.results import claimed_folder, environment
+from gradveil.results import claimed_folder, environment, only_writer
 from gradveil.search.records import JOURNAL, Records, sort_lines
 from gradveil.search.settings import SearchSettings
-from gradveil.training import TrainingSettings
 
 RESULT = "search.json"
 POLICIES = "policies.json"
 PAGE = "index.html"
 MODEL = "model"
+IMAGE_CHOICE_KEY = "image_choice"
 
 
 @contextmanager
@@ -35,7 +34,8 @@ def opened_folder(
     with nullcontext() if resume else claimed_folder(folder, "search", overwrite):
         if not resume:
             clear(folder)
-        with only_writer(folder):
+        busy = f"another search is at work in {folder}: wait for it, or see --status {folder}"
+        with only_writer(folder / JOURNAL, busy):
             yield open_records(folder, settings)
 
 
@@ -46,45 +46,26 @@ def clear(folder: Path) -> None:
     shutil.rmtree(folder / MODEL, ignore_errors=True)
 
 
-@contextmanager
-def only_writer(folder: Path) -> Iterator[None]:
-    """Keep a second search out of a folder while the block runs; a kill lets go of it."""
-    with (folder / JOURNAL).open("ab") as stream:
-        try:
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            raise OutputError(
-                f"another search is at work in {folder}: wait for it, or see --status {folder}"
-            ) from error
-        yield
-
-
 def open_records(folder: Path, settings: SearchSettings) -> tuple[Journal, Records]:
     """Begin a journal, or go on with one of the same settings."""
     journal = Journal(folder / JOURNAL)
     records = sort_lines(journal.read())
     now = json.loads(json.dumps(settings.to_record()))
     if not records.header:
-        header = {"study": now, "environment": environment()}
+        header = {"study": now, IMAGE_CHOICE_KEY: IMAGE_CHOICE, "environment": environment()}
         journal.append(header)
         records.take(header)
-    elif changed := list_differences(upgrade(records.header["study"]), now):
+    elif records.header.get(IMAGE_CHOICE_KEY, 1) != IMAGE_CHOICE:
+        raise SettingsError(
+            f"the search in {folder} was started by a version that chose its images differently: start another in a "
+            "new folder"
+        )
+    elif changed := list_differences(records.header["study"], now):
         raise SettingsError(
             f"the search in {folder} was started with other settings: {'; '.join(changed)}. Resume it with the options "
             "it was started with, or start another in a new folder"
         )
     return journal, records
-
-
-def upgrade(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Bring settings that an earlier version wrote up to date.
-
-    It scored by plain cross-entropy, whatever the training, and named the loss of the training in another way.
-    """
-    values = {"loss": str(CrossEntropy()), **record}
-    if values.get("training") is not None:
-        values["training"] = TrainingSettings.from_record(values["training"]).to_record()
-    return values
 
 
 def list_differences(before: Mapping[str, Any], now: Mapping[str, Any], prefix: str = "") -> list[str]:

@@ -15,6 +15,7 @@ from gradveil.scores import (
     ScoreInputs,
     choose_accuracy_images,
     choose_privacy_images,
+    count_scorable,
     find_score,
 )
 from gradveil.search.records import to_json
@@ -117,10 +118,9 @@ def make_inputs(settings: SearchSettings, data: DataSet, prepared: ScoringModel)
 
 def choose_images(settings: SearchSettings, data: DataSet) -> tuple[list[int], list[int], int]:
     """Choose the places of test images for S_pri and for S_acc, and the size of a batch of the latter."""
-    total = len(data.test)
-    size = min(ACCURACY_BATCH, total - total // 5)
-    batches = choose_accuracy_images(total, size, settings.accuracy_batches)
-    return choose_privacy_images(total, settings.images), batches, size
+    size = min(ACCURACY_BATCH, count_scorable(len(data.test)))
+    batches = choose_accuracy_images(data, settings.seed, size, settings.accuracy_batches)
+    return choose_privacy_images(data, settings.images, settings.seed), batches, size
 
 
 def leave_out_scored(settings: SearchSettings, data: DataSet) -> DataSet:

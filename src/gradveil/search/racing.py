@@ -34,18 +34,18 @@ class RoundPlan:
     rule: str
 
 
-def plan_rounds(images: int, block: int, kind: ScoreKind, seed: int) -> list[RoundPlan]:
-    """Share the images out over the rounds, in whole groups of neighbours and in random order.
+def plan_rounds(images: int, block: int, kind: ScoreKind) -> list[RoundPlan]:
+    """Share the images out over the rounds, in whole groups of neighbours and in their own order.
 
-    The first round is by the rough rule, the others by the fine one.
+    The images come in a random order that is balanced over the classes (`choose_privacy_images`); what has been seen
+    after any round is then balanced as well. The first round is by the rough rule, the others by the fine one.
     """
     blocks = [list(range(start, min(start + block, images))) for start in range(0, images, block)]
-    shuffled = torch.randperm(len(blocks), generator=generator(seed, "search", "images")).tolist()
     rounds: list[RoundPlan] = []
     done, end = 0, 1.0
     while done < len(blocks):
         stop = min(len(blocks), max(done + 1, round(end)))
-        places = [place for number in shuffled[done:stop] for place in blocks[number]]
+        places = [place for members in blocks[done:stop] for place in members]
         rounds.append(RoundPlan(tuple(places), kind.fine if rounds else kind.rough))
         done, end = stop, max(stop + 1, GROWTH * stop)
     return rounds
@@ -57,7 +57,7 @@ class Race:
     def __init__(self, scores: ScoreSource, candidates: Sequence[Candidate], threshold: float) -> None:
         self.scores, self.candidates, self.threshold = scores, list(candidates), threshold
         settings = scores.settings
-        self.rounds = plan_rounds(scores.images, scores.block, scores.kind, settings.seed)
+        self.rounds = plan_rounds(scores.images, scores.block, scores.kind)
         self.budget = settings.error * settings.keep * (1 - LAST_SHARE) / len(self.rounds)
         self.last_budget = settings.error * settings.keep * LAST_SHARE
         self.alive = list(range(len(self.candidates)))

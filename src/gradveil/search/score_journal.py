@@ -9,11 +9,12 @@ import torch
 from torch import Tensor
 
 from gradveil.journal import Journal
+from gradveil.results import provenance
 from gradveil.scores import find_score
 from gradveil.search.jobs import AccuracyJob, JobInputs, PrivacyJob
 from gradveil.search.records import Line, Records
 from gradveil.search.settings import SearchSettings
-from gradveil.study import OnProgress, WorkItem, run_items
+from gradveil.study import PROVENANCE, OnProgress, WorkItem, run_items, without_provenance
 from gradveil.workers import Crew
 
 JOB_GRADIENTS = 160
@@ -88,13 +89,13 @@ class ScoreJournal(ScoreSource):
         return [self.known_accuracy[policy] for policy in policies]
 
     def note(self, event: str, **facts: Any) -> None:
-        line = {"event": event, **facts}
-        if json.loads(json.dumps(line)) not in self.records.events:
+        line = json.loads(json.dumps({"event": event, **facts}))
+        if line not in [without_provenance(known) for known in self.records.events]:
             self.write(line)
 
     def write(self, line: Line) -> None:
-        """Append a line."""
-        self.journal.append(line)
+        """Append a line, with the software and the machine that made it."""
+        self.journal.append({**line, PROVENANCE: provenance()})
         self.records.take(line)
 
     def split_images(self, places: Sequence[int], rule: str) -> list[Sequence[int]]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from gradveil.attacks import find_attack
-from gradveil.audit import AUDIT_VERSION, AuditSettings, run_audit
+from gradveil.audit import AUDIT_VERSION, WORDS, AuditSettings, run_audit
 from gradveil.data import DataSet
 from gradveil.errors import SettingsError
 from gradveil.metrics import Interval
@@ -135,7 +135,6 @@ def try_policy(
         knows_defence=True,
         steps=validation.steps,
         training=choose_training(data),
-        floor_images=min(2000, len(data.train)),
         group=GROUP,
         seed=scores.settings.seed,
     )
@@ -150,7 +149,7 @@ def try_policy(
     gained = summary.advantage
     return {
         "advantage": None if gained is None else [gained.mean, gained.low, gained.high, gained.std, gained.count],
-        "finding": summary.finding,
+        "finding": WORDS[summary.outcome],
         "test_accuracy": report.accuracies[arm],
     }
 

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from gradveil.client import Client, Step, make_optimiser
-from gradveil.data import DataSet, ImageSet
+from gradveil.data import DataSet, ImageSet, spread
 from gradveil.defences import Defence, Guarantee, guarantee_of
 from gradveil.errors import DivergenceError, SettingsError
 from gradveil.machine import lay_out, threads
@@ -252,11 +252,11 @@ def restore(run: TrainingRun, wanted: dict[str, int], records: RunFolder) -> dic
 
 
 def take_fraction(images: ImageSet, fraction: float, seed: int) -> ImageSet:
-    """Keep a random but fixed share of the images, in their own order."""
+    """Keep a random but fixed share of the images, the same of every class, in their own order."""
     if fraction == 1:
         return images
     count = count_fraction(len(images), fraction)
-    order = torch.randperm(len(images), generator=generator(seed, "training", "fraction"))
+    order = spread(images.labels, generator(seed, "training", "fraction"))
     return images.take(order[:count].sort().values)
 
 

@@ -1,0 +1,197 @@
+"""The finished jobs of an audit on disk, so that a killed audit goes on where it was."""
+
+import hashlib
+import json
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor
+
+from gradveil.errors import DataError, OutputError, SettingsError
+from gradveil.results import only_writer, read_sealed, seal, to_json, write_file
+from gradveil.workers import Crew, Job, OnProgress
+
+Result = TypeVar("Result")
+Tensors = dict[str, Tensor]
+WORK, SETTINGS, MODELS, LOCK = "work", "settings.json", "models", "lock"
+PRIVATE = 0o600
+CONTENT, DIGEST = "content", "sha256"
+
+
+@dataclass(frozen=True)
+class Form(Generic[Result]):
+    """How a result becomes tensors and a JSON value, and comes back from them."""
+
+    pack: Callable[[Result], tuple[Tensors, Any]]
+    unpack: Callable[[Tensors, Any], Result]
+
+
+@dataclass(frozen=True)
+class KeptWork:
+    """A folder with one sealed file for each finished job; its owner alone can read it, for it holds private images."""
+
+    folder: Path
+
+    @property
+    def models(self) -> Path:
+        """The place where trainings under way keep their state."""
+        return self.folder / MODELS
+
+    @property
+    def is_empty(self) -> bool:
+        """Tell whether there is nothing to go on with."""
+        return not self.models.exists() and not any(self.folder.glob("*.safetensors"))
+
+    def run(
+        self, crew: Crew, jobs: Mapping[str, Job[Result]], form: Form[Result], on_progress: OnProgress
+    ) -> list[Result]:
+        """Run the jobs that are not kept and keep them, each as it ends; results come in the order of the jobs."""
+        kept = {name: form.unpack(*self.read(name)) for name in jobs if self.path_of(name).exists()}
+        names = list(jobs)
+        missing = [name for name in names if name not in kept]
+        for name in kept:
+            on_progress(names.index(name), 1, 1)
+
+        def report(position: int, done: int, total: int) -> None:
+            on_progress(names.index(missing[position]), done, total)
+
+        def keep(position: int, result: Result) -> None:
+            self.write(missing[position], *form.pack(result))
+
+        fresh = crew.run([jobs[name] for name in missing], report, keep)
+        kept |= dict(zip(missing, fresh, strict=True))
+        return [kept[name] for name in names]
+
+    def path_of(self, name: str) -> Path:
+        """Find the file of a job; a job's name may hold signs that a file's cannot."""
+        return self.folder / f"{hashlib.sha256(name.encode()).hexdigest()[:32]}.safetensors"
+
+    def write(self, name: str, tensors: Tensors, content: Any) -> None:
+        whole = {key: tensor.detach().cpu().contiguous().clone() for key, tensor in tensors.items()}
+        text = json.dumps({"job": name, "content": content})
+        metadata = {CONTENT: text, DIGEST: digest(whole, text)}
+        write_file(self.path_of(name), save(whole, metadata), PRIVATE)
+
+    def read(self, name: str) -> tuple[Tensors, Any]:
+        path = self.path_of(name)
+        try:
+            with safe_open(path, framework="pt") as file:
+                metadata = file.metadata() or {}
+                tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118  # it is no mapping
+            sound = metadata[DIGEST] == digest(tensors, metadata[CONTENT])
+        except (OSError, SafetensorError, KeyError) as error:
+            raise DataError(f"{path} cannot be read: {error!r}; remove it, and its job is run again") from error
+        if not sound:
+            raise DataError(f"{path} was changed or damaged (its SHA-256 differs): remove it, and its job is run again")
+        return tensors, json.loads(metadata[CONTENT])["content"]
+
+
+def digest(tensors: Tensors, text: str) -> str:
+    return hashlib.sha256(save(tensors) + text.encode()).hexdigest()
+
+
+def run_jobs(
+    crew: Crew,
+    kept: KeptWork | None,
+    jobs: Mapping[str, Job[Result]],
+    form: Form[Result],
+    on_progress: OnProgress,
+) -> list[Result]:
+    """Run jobs, kept on disk if there is a place for that."""
+    if kept is None:
+        return crew.run(list(jobs.values()), on_progress)
+    return kept.run(crew, jobs, form, on_progress)
+
+
+def is_unfinished(folder: Path) -> bool:
+    """Tell whether a folder holds an audit that was cut short."""
+    return (folder / WORK / SETTINGS).exists()
+
+
+def read_work(folder: Path) -> dict[str, Any]:
+    """Read what the unfinished audit in a folder was asked to do."""
+    if not is_unfinished(folder):
+        raise OutputError(f"{folder} holds no unfinished audit to resume: start one there without --resume")
+    return read_sealed(folder / WORK / SETTINGS)
+
+
+@contextmanager
+def opened_work(folder: Path, asked: Mapping[str, Any], resume: bool) -> Iterator[KeptWork]:
+    """Begin or go on with the work in a folder and keep others out; it is removed when the block ends without error.
+
+    After an error it stays if it holds a finished job. `asked` says what the results depend on: work that was begun
+    with something else is refused.
+    """
+    work = folder / WORK
+    if not resume:
+        begin(work)
+    with only_audit(work):
+        if (work / SETTINGS).exists():
+            check_same(read_sealed(work / SETTINGS), asked, folder)
+        else:
+            write_file(work / SETTINGS, to_json(seal(asked)), PRIVATE)
+        kept = KeptWork(work)
+        try:
+            yield kept
+        except Exception:
+            if kept.is_empty:
+                shutil.rmtree(work)
+            raise
+        shutil.rmtree(work)
+
+
+def begin(work: Path) -> None:
+    """Make the folder; of two audits that start at once, one is refused here."""
+    try:
+        work.mkdir(mode=0o700)
+    except FileExistsError as error:
+        raise OutputError(f"another audit has begun in {work.parent}: choose another folder with --out") from error
+    except OSError as error:
+        raise OutputError(f"cannot write to {work}: {error.strerror}; choose another folder with --out") from error
+
+
+def only_audit(work: Path) -> AbstractContextManager[None]:
+    """Keep a second audit out while a block runs."""
+    busy = f"another audit is at work in {work.parent}: wait for it, or choose another folder with --out"
+    return only_writer(work / LOCK, busy)
+
+
+def discard_work(folder: Path) -> None:
+    """Remove the unfinished work in a folder, unless an audit is at it."""
+    work = folder / WORK
+    if work.exists():
+        with only_audit(work):
+            shutil.rmtree(work)
+
+
+def check_same(before: Mapping[str, Any], now: Mapping[str, Any], folder: Path) -> None:
+    """Refuse to go on with an audit that was asked something else."""
+    changed = list_differences(before, json.loads(json.dumps(seal(now))))
+    if changed:
+        raise SettingsError(
+            f"the audit in {folder} was started otherwise: {'; '.join(changed)}. Resume it with --resume --out "
+            f"{folder} and no other option, or start another in a new folder"
+        )
+
+
+def list_differences(before: Mapping[str, Any], now: Mapping[str, Any], prefix: str = "") -> list[str]:
+    """Name every value that differs, with both values; what only describes the run may differ."""
+    differences = []
+    for key in dict.fromkeys([*before, *now]):
+        old, new = before.get(key), now.get(key)
+        if prefix == "" and key in FREE:
+            continue
+        if isinstance(old, Mapping) and isinstance(new, Mapping):
+            differences += list_differences(old, new, f"{prefix}{key}.")
+        elif old != new:
+            differences.append(f"{prefix}{key} was {old} and is {new}")
+    return differences
+
+
+FREE: Sequence[str] = ("command_line", "sha256_of_content")
