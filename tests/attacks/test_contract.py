@@ -18,7 +18,9 @@ from tests.attacks.scenes import CLASSES, POLICY, SIDE, make_task, release, shor
 
 def task_for(name: str, channels: int = 1) -> Task:
     known = ("gaussian:0.001",) if name == "noise-aware" else POLICY
-    return make_task({"analytic": "mlp", "bn-prior": "convnet-2"}.get(name, "lenet-relu"), channels, known)
+    return make_task(
+        {"analytic": "mlp", "spear": "mlp", "bn-prior": "convnet-2"}.get(name, "lenet-relu"), channels, known
+    )
 
 
 def run(name: str, task: Task, updates: Sequence[Update]) -> list[Reconstruction]:
@@ -96,7 +98,7 @@ def test_says_what_it_needs_and_reports_progress(name: str) -> None:
     assert [done for done, _ in seen] == sorted(done for done, _ in seen)
 
 
-@pytest.mark.parametrize("name", [name for name in ATTACKS if name != "analytic"])
+@pytest.mark.parametrize("name", [name for name in ATTACKS if name not in ("analytic", "spear", "learned")])
 def test_takes_batches_and_weight_changes(name: str) -> None:
     task = task_for(name)
     local = LocalTraining(steps=2, learning_rate=0.1, batch_size=2)
@@ -147,6 +149,10 @@ class NoHead(nn.Module):
         ("noise-aware", "lenet-relu", {"known_defences": parse_defences(["gaussian:0.1", "sign"])}, ONE_GRADIENT),
         ("bn-prior", "lenet-relu", {}, ONE_GRADIENT),
         ("analytic", "lenet-relu", {}, ONE_GRADIENT),
+        ("spear", "lenet-relu", {}, ONE_GRADIENT),
+        ("spear", "mlp", {}, LocalTraining(steps=2, batch_size=1)),
+        ("learned", "lenet-relu", {"public": None}, ONE_GRADIENT),
+        ("learned", "lenet-relu", {"participants": 2}, ONE_GRADIENT),
         ("analytic", "mlp", {}, LocalTraining(steps=2, batch_size=1)),
     ],
 )

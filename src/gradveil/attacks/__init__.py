@@ -11,6 +11,8 @@ from gradveil.attacks.distances import Distance, cosine, direction, l1, l2, laye
 from gradveil.attacks.ensemble import Ensemble
 from gradveil.attacks.knowledge import Knowledge
 from gradveil.attacks.labels import find_labels, restore_counts, restore_labels
+from gradveil.attacks.learned import Learned
+from gradveil.attacks.learned_start import LearnedStart
 from gradveil.attacks.matching import GradientMatching
 from gradveil.attacks.optimisers import Adam, LimitedMemory, Nesterov, Optimiser
 from gradveil.attacks.priors import Priors
@@ -18,6 +20,7 @@ from gradveil.attacks.ranking import matching_loss
 from gradveil.attacks.recipes import ATTACKS, STANDARD_VERSION, find_attack, name_attack
 from gradveil.attacks.restarts import Restarts
 from gradveil.attacks.rounds import ReleasedRound, attack_together
+from gradveil.attacks.spear import Spear, count_images
 from gradveil.attacks.stages import SecondStage
 from gradveil.attacks.starts import FAINT, BestGuess, ClassMean, Noise, PublicImage, Start
 
@@ -35,6 +38,8 @@ __all__ = [
     "Ensemble",
     "GradientMatching",
     "Knowledge",
+    "Learned",
+    "LearnedStart",
     "LimitedMemory",
     "Nesterov",
     "Noise",
@@ -46,11 +51,13 @@ __all__ = [
     "Restarts",
     "Schedule",
     "SecondStage",
+    "Spear",
     "Start",
     "attack_together",
     "constant",
     "cosine",
     "cosine_decay",
+    "count_images",
     "direction",
     "find_attack",
     "find_labels",

@@ -63,6 +63,11 @@ class Attack(ABC):
         return False
 
     @property
+    def weighs_noise(self) -> bool:
+        """Whether it makes use of the strength of known noise."""
+        return False
+
+    @property
     def needs_known_defence(self) -> bool:
         """Whether it can be used only if the task names a defence as known."""
         return self.inverts_policy

@@ -27,9 +27,9 @@ EXACT = 1e-6
 class Ensemble(Attack):
     """Run every member that can be used and keep, image by image, what matches best by one common measure.
 
-    Members take their turn in their order. Later members skip an image that is already matched exactly. Members that
-    look through a known policy rebuild the original image, the others what the model was fed. If a policy is known,
-    `images` comes from the former and `fed` from the best of all.
+    Members take their turn in their order. Later members skip an image that is already matched exactly. If a policy is
+    known, the result has the guess of T(x) that matches best of all, and the guess of x that matches best among the
+    members that do not look through the policy: a picture of T(x) (see `choose_original`).
     """
 
     members: Mapping[str, Attack]
@@ -77,6 +77,10 @@ class Ensemble(Attack):
     @property
     def inverts_policy(self) -> bool:
         return any(member.inverts_policy for member in self.members.values())
+
+    @property
+    def weighs_noise(self) -> bool:
+        return any(member.weighs_noise for member in self.members.values())
 
     @property
     def needs_known_defence(self) -> bool:
@@ -176,12 +180,11 @@ def is_matched(candidates: Sequence[MemberResult]) -> bool:
 
 
 def choose(task: Task, candidates: Sequence[MemberResult]) -> Reconstruction:
-    """Keep the best of one image's results; its loss is the common one."""
+    """Keep the best of one image's results for T(x) and, if a policy is known, for x; the loss is the common one."""
     best = min(candidates, key=lambda one: one.rank)
     result = replace(best.result, matching_loss=best.loss)
-    through = [one for one in candidates if one.inverts_policy]
-    if through and known_policies(task.known_defences) is not None:
-        original = min(through, key=lambda one: one.rank)
+    if known_policies(task.known_defences) is not None and best.result.status == "ok":
+        original = choose_original(candidates)
         approximations = tuple(dict.fromkeys((*original.result.approximations, *best.result.approximations)))
         result = replace(
             original.result,
@@ -193,6 +196,17 @@ def choose(task: Task, candidates: Sequence[MemberResult]) -> Reconstruction:
         return result
     reasons = list_reasons({one.member: one.result.reason for one in candidates})
     return replace(result, reason=f"every member failed: {reasons}")
+
+
+def choose_original(candidates: Sequence[MemberResult]) -> MemberResult:
+    """Choose the guess of the original: a picture of T(x) is one as well, up to a flip, a shift and the lighting.
+
+    Whoever looks through a policy searches among many draws. Scored with alignment, its picture of x was the worse one
+    even where it matched much better, so it is taken only if no other member has a result. Told of a policy, an
+    attacker thus does at x what it would do otherwise.
+    """
+    plain = [one for one in candidates if not one.inverts_policy and one.result.status == "ok"]
+    return min(plain or candidates, key=lambda one: one.rank)
 
 
 def list_reasons(reasons: Mapping[str, str]) -> str:

@@ -95,6 +95,10 @@ class GradientMatching(Attack):
         return self.knowledge.policy
 
     @property
+    def weighs_noise(self) -> bool:
+        return self.knowledge.noise
+
+    @property
     def needs_known_defence(self) -> bool:
         return self.knowledge.policy or self.knowledge.noise
 
@@ -142,11 +146,12 @@ class GradientMatching(Attack):
 
     def prepare(self, task: Task, updates: Sequence[Update], sources: Sequence[Sequence[torch.Generator]]) -> Runs:
         """Lay the runs of several targets side by side; `sources` has one generator for each run of each target."""
-        targets = torch.tensor([target for target, own in enumerate(sources) for _ in own])
-        flat_sources = [source for own in sources for source in own]
+        targets = torch.tensor([target for target, part in enumerate(sources) for _ in part])
+        flat_sources = [source for part in sources for source in part]
         labels = [self.knowledge.start_labels(task, update) for update in updates]
+        own = [self.start.for_update(task, update) for update in updates]
         starts = [
-            self.start.draw(task, labels[target], source) for target, source in zip(targets, flat_sources, strict=True)
+            own[target].draw(task, labels[target], source) for target, source in zip(targets, flat_sources, strict=True)
         ]
         draws = self.knowledge.assume_draws(task, updates[0].images, flat_sources)
         run_labels = torch.stack([labels[target] for target in targets])

@@ -8,10 +8,12 @@ from gradveil.attacks.descent import Descent, constant, cosine_decay
 from gradveil.attacks.distances import l1, l2
 from gradveil.attacks.ensemble import Ensemble
 from gradveil.attacks.knowledge import Knowledge
+from gradveil.attacks.learned import Learned
 from gradveil.attacks.matching import GradientMatching
 from gradveil.attacks.optimisers import LimitedMemory, Nesterov
 from gradveil.attacks.priors import Priors
 from gradveil.attacks.restarts import Restarts
+from gradveil.attacks.spear import Spear
 from gradveil.attacks.stages import SecondStage
 from gradveil.attacks.starts import FAINT, BestGuess, ClassMean, Noise, PublicImage
 from gradveil.errors import UnknownNameError
@@ -80,14 +82,23 @@ SINGLE: dict[str, Attack] = {
         knowledge=Knowledge(noise=True),
     ),
     "analytic": Analytic(),
+    "spear": Spear(),
+    # Learns on public images, under the defences it knows of, what a client would release.
+    "learned": Learned(),
 }
 
-STANDARD_VERSION = 5
-"""Raised whenever `standard` attacks otherwise than before: results of different versions are not to be compared."""
+STANDARD_VERSION = 6
+"""Raised whenever `standard` attacks otherwise than before: results of different versions are not to be compared.
+
+Version 6: `spear` joins, for batches at a linear first layer; told of a policy, the guess of x is the best picture of
+T(x), where it was that of the member that looks through the policy.
+"""
 
 STANDARD = Ensemble(
     {
         "analytic": SINGLE["analytic"],
+        # Whole batches exactly, where `analytic` finds some of their images.
+        "spear": SINGLE["spear"],
         # Matches untrained networks to the last digit in a few hundred steps; the others then have nothing left to do.
         "l1": replace(COSINE.with_steps(400), distance=l1),
         "levelled": FAST.with_steps(1200),

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from gradveil.errors import KnowledgeError, SettingsError
-from gradveil.types import Batch, Task
+from gradveil.types import Batch, Task, Update
 
 FAINT = 0.1
 """Standard deviation of the noise that is added to a start: a flat image has no slope in some networks."""
@@ -24,6 +24,10 @@ class Start(ABC):
 
     def check(self, task: Task) -> None:  # noqa: B027
         """Raise KnowledgeError if something is missing that the start needs; accept every task by default."""
+
+    def for_update(self, task: Task, update: Update) -> "Start":  # noqa: ARG002
+        """Return the start for one update; the same for all unless something is read from it."""
+        return self
 
     @abstractmethod
     def draw(self, task: Task, labels: Tensor, generator: torch.Generator) -> Tensor:

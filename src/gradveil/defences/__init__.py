@@ -4,6 +4,7 @@ from gradveil.defences.arms import DEFENCES, Arm, expand_arms, parse_arm, parse_
 from gradveil.defences.base import (
     HOOKS,
     NOTHING_YET,
+    Compute,
     Defence,
     Hook,
     build_defended,
@@ -38,6 +39,7 @@ __all__ = [
     "TINY",
     "Arm",
     "Clip",
+    "Compute",
     "CropFlip",
     "Defence",
     "Gaussian",

@@ -1,0 +1,38 @@
+"""Begin a search for images at the picture that was learnt."""
+
+from dataclasses import dataclass, field
+from typing import final
+
+import torch
+from torch import Tensor
+
+from gradveil.attacks.learned import Learned
+from gradveil.attacks.starts import FAINT, Noise, PublicStart, Start
+from gradveil.rng import generator
+from gradveil.types import Task, Update
+
+
+@final
+@dataclass(frozen=True)
+class LearnedStart(PublicStart):
+    """Begin near what `Learned` makes of the update: a picture of x, so for searches of x; one image at a time."""
+
+    attack: Learned = field(default_factory=Learned)
+
+    def for_update(self, task: Task, update: Update) -> Start:
+        return Given(self.attack(task, update, generator(self.attack.seed, "learned start")).images)
+
+    def draw(self, task: Task, labels: Tensor, generator: torch.Generator) -> Tensor:
+        raise NotImplementedError("a learned start is one of an update: ask for_update first")
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Given(Start):
+    """Begin near these pixels, B×C×H×W."""
+
+    pixels: Tensor
+
+    def draw(self, task: Task, labels: Tensor, generator: torch.Generator) -> Tensor:
+        mean, std = (self.pixels.new_tensor(values).view(-1, 1, 1) for values in (task.mean, task.std))
+        return (self.pixels - mean) / std + Noise(FAINT).draw(task, labels, generator)

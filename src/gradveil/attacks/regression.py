@@ -1,0 +1,116 @@
+"""Maps from features to pictures, learnt from examples: ridge regression, and a small network."""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import final
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+SHARES = (1e-4, 1e-3, 1e-2, 3e-2, 1e-1, 3e-1, 1.0)
+"""Candidates for ridge's λ as a share of the number of examples."""
+BATCH = 128
+
+
+class Regression(ABC):
+    """A map from features N×F to flat pictures N×D."""
+
+    @abstractmethod
+    def __call__(self, features: Tensor) -> Tensor:
+        """Predict the pictures."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Ridge(Regression):
+    """A linear map."""
+
+    matrix: Tensor
+
+    def __call__(self, features: Tensor) -> Tensor:
+        return features @ self.matrix
+
+
+class Moments:
+    """The sums that ridge regression needs; examples are added part by part and not kept."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.square: Tensor | None = None
+        self.cross: Tensor | None = None
+
+    def add(self, features: Tensor, targets: Tensor) -> None:
+        square, cross = (features.T @ features).double(), (features.T @ targets).double()
+        self.square = square if self.square is None else self.square.add_(square)
+        self.cross = cross if self.cross is None else self.cross.add_(cross)
+        self.count += len(features)
+
+    def solve(self, share: float) -> Ridge:
+        """Solve (AᵀA + λI)W = AᵀB for λ = share × examples."""
+        assert self.square is not None
+        assert self.cross is not None
+        damped = self.square + share * self.count * torch.eye(len(self.square), dtype=torch.float64)
+        factor = torch.linalg.cholesky(damped.float())
+        return Ridge(torch.cholesky_solve(self.cross.float(), factor))
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Network(Regression):
+    """Two hidden layers."""
+
+    layers: nn.Module
+
+    def __call__(self, features: Tensor) -> Tensor:
+        with torch.no_grad():
+            result: Tensor = self.layers(features)
+        return result
+
+
+def make_layers(inputs: int, width: int, outputs: int, generator: torch.Generator) -> nn.Sequential:
+    """Make a network with He's first weights, drawn from `generator`."""
+    layers = nn.Sequential(
+        nn.Linear(inputs, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(), nn.Linear(width, outputs)
+    )
+    with torch.no_grad():
+        for layer in layers:
+            if isinstance(layer, nn.Linear):
+                layer.weight.normal_(0, math.sqrt(2 / layer.in_features), generator=generator)
+                layer.bias.zero_()
+        # A picture begins at its class's mean.
+        list(layers.parameters())[-2].mul_(0.1)
+    return layers
+
+
+def train_network(
+    features: Tensor, targets: Tensor, width: int, epochs: int, generator: torch.Generator, rate: float = 1e-3
+) -> Network:
+    """Train with AdamW and one cycle of the learning rate on the mean squared error."""
+    layers = make_layers(features.shape[1], width, targets.shape[1], generator)
+    size = min(BATCH, len(features))
+    steps = epochs * (len(features) // size)
+    optimiser = torch.optim.AdamW(layers.parameters(), lr=rate, weight_decay=1e-4)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, rate, total_steps=max(2, steps))
+    for _ in range(epochs):
+        order = torch.randperm(len(features), generator=generator)
+        for rows in order[: len(order) // size * size].view(-1, size):
+            optimiser.zero_grad()
+            torch.autograd.backward(functional.mse_loss(layers(features[rows]), targets[rows]))
+            optimiser.step()
+            schedule.step()
+    return Network(layers.requires_grad_(False))
+
+
+def choose(
+    regressions: Sequence[Regression], features: Tensor, base: Tensor, targets: Tensor
+) -> tuple[Regression, float]:
+    """Keep the map with the best mean PSNR, in dB, of `base` + prediction; the images were not learnt from."""
+    scored = []
+    for one in regressions:
+        error = ((base + one(features)).clamp(0, 1) - targets).square().mean(1)
+        scored.append(float(-10 * error.clamp(min=1e-10).log10().mean()))
+    best = max(range(len(scored)), key=scored.__getitem__)
+    return regressions[best], scored[best]

@@ -1,0 +1,50 @@
+"""Updates as vectors."""
+
+import torch
+
+from gradveil.attacks.features import WIDTH, Features, read_rows
+from gradveil.attacks.rehearsal import Rehearsal
+from gradveil.rng import generator
+from gradveil.types import ONE_GRADIENT
+from tests.attacks.scenes import make_task, pictures
+
+
+def fit() -> tuple[Features, dict[str, torch.Tensor], torch.Tensor]:
+    task, batch = make_task(), pictures()
+    released = Rehearsal(task, ONE_GRADIENT, batch).release(batch, generator(0))
+    names = list(released.tensors)
+    return Features.fit(task, names, 0, [(released.tensors, batch.labels)]), released.tensors, batch.labels
+
+
+def test_features_are_standardised_and_bounded() -> None:
+    features, tensors, labels = fit()
+    found = features(tensors, labels)
+    assert found.shape[0] == 16
+    assert WIDTH < found.shape[1] <= 4 * WIDTH
+    assert float(found.mean(0).abs().max()) < 1e-3
+    assert float(found.abs().max()) <= 10
+
+
+def test_the_length_of_an_update_does_not_matter() -> None:
+    features, tensors, labels = fit()
+    longer = {name: 3 * tensor for name, tensor in tensors.items()}
+    torch.testing.assert_close(features(longer, labels), features(tensors, labels), rtol=1e-2, atol=1e-2)
+
+
+def test_an_empty_update_has_finite_features() -> None:
+    features, tensors, labels = fit()
+    empty = {name: torch.zeros_like(tensor) for name, tensor in tensors.items()}
+    assert bool(features(empty, labels).isfinite().all())
+
+
+def test_what_entered_a_linear_layer_is_read_off() -> None:
+    slopes, inputs = torch.randn(3, 5, generator=generator(0)), torch.randn(3, 7, generator=generator(1))
+    weight = slopes[:, :, None] * inputs[:, None]
+    torch.testing.assert_close(read_rows(weight, slopes), inputs)
+
+
+def test_a_sketch_keeps_lengths_roughly() -> None:
+    features, _, _ = fit()
+    long = torch.randn(20, 10 * WIDTH, generator=generator(2))
+    lengths = [torch.linalg.vector_norm(rows, dim=1) for rows in (features.sketch(long), long)]
+    torch.testing.assert_close(*lengths, rtol=0.1, atol=0)
