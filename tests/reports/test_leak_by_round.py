@@ -19,7 +19,7 @@ def row(number: int, advantage: float | None) -> Row:
         0,
         status,
         advantage_transformed=advantage,
-        advantage_aligned=advantage,
+        advantage_original=advantage,
     )
 
 

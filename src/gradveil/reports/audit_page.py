@@ -1,148 +1,117 @@
-"""The audit as files that people look at: one HTML page, one CSV table, one picture grid per arm and phase."""
+"""The audit as one page for people: it draws the record and the pictures, it computes nothing."""
 
-import csv
-import io
-import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import UndefinedError
 
-from gradveil.audit import MARGIN, STRIKING, AuditReport, Picture, Row, Summary, explain, headline, leaked
-from gradveil.metrics import Interval
-from gradveil.reports.pictures import data_address, draw_grid, to_png
-
-CHART_WIDTH = 720
-LINE = 26
-
-
-def render_audit_page(report: AuditReport, record: Mapping[str, Any]) -> str:
-    """Render the page; `record` is what `audit.json` holds."""
-    environment = Environment(
-        loader=PackageLoader("gradveil.reports"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
-    )
-    environment.filters |= {"interval": format_interval, "decibel": format_decibel}
-    cells = make_cells(report)
-    return environment.get_template("audit.html").render(
-        headline=headline(report.summaries),
-        settings=report.settings,
-        cells=cells,
-        phases=report.settings.phases,
-        chart=make_chart(cells),
-        report=report,
-        record=record,
-        columns=[field.name for field in fields(Row)],
-        margin=MARGIN,
-        striking=STRIKING,
-        undefended="none" in report.settings.arms,
-    )
+from gradveil.errors import DataError
+from gradveil.reports.audit_annex import make_annex
+from gradveil.reports.audit_charts import TARGETS, make_rate, make_scatter, make_strips
+from gradveil.reports.audit_gallery import make_gallery
+from gradveil.reports.audit_pictures import Pictures
+from gradveil.reports.audit_record import Cell, Record, check_record, make_cells, severity
+from gradveil.reports.audit_table import make_table
+from gradveil.reports.audit_words import (
+    DECLARATION,
+    KINDS,
+    OUTCOME_WORDS,
+    RESERVATIONS,
+    TRUST,
+    describe_arm,
+    name_cell,
+    say_cost,
+    say_decibels,
+    say_false_findings,
+    say_identification,
+    say_interval,
+    signed,
+    worst_cell,
+)
+from gradveil.reports.sealed_page import render_page
+from gradveil.results import SEAL, seal
 
 
-@dataclass(frozen=True, eq=False)
-class Section:
-    """One arm, phase and attack as the page shows it."""
+def render_audit(record: Record, pictures: Pictures | None, originals: bool = True) -> str:
+    """Render the page of a record.
 
-    summary: Summary
-    sentence: str
-    rows: Sequence[Row]
-    pictures: Sequence[dict[str, str | None]]
-
-    @property
-    def tone(self) -> str:
-        """Choose the colour of the finding."""
-        return {"leak": "bad", "leak on some images": "bad", "no leak found": "good"}.get(self.summary.finding, "open")
+    Without `originals` it has no pictures at all: where an attack works, the rebuilt picture shows what the original
+    shows.
+    """
+    check_record(record)
+    with refusing_gaps("the record"):
+        return draw(record, pictures, originals)
 
 
-def make_cells(report: AuditReport) -> list[Section]:
-    """Put each summary beside its rows and pictures."""
-    controls = {(s.phase, s.attack): s for s in report.summaries if s.arm == "none"}
-    pictures = report.pictures
-    cells, start = [], 0
-    for summary in report.summaries:
-        part = slice(start, start + summary.images)
-        start += summary.images
-        cells.append(
-            Section(
-                summary,
-                explain(summary, controls.get((summary.phase, summary.attack))),
-                report.rows[part],
-                [embed(picture) for picture in pictures[part]],
-            )
-        )
-    return cells
+@contextmanager
+def refusing_gaps(source: str) -> Iterator[None]:
+    """Turn what goes wrong over a value that is missing or of another kind into one clear error."""
+    try:
+        yield
+    except (KeyError, IndexError, TypeError, ValueError, ZeroDivisionError, UndefinedError) as error:
+        raise DataError(
+            f"{source} cannot be drawn, a value in it is missing or wrong ({error!r}): copy it again"
+        ) from error
 
 
-def embed(picture: Picture) -> dict[str, str | None]:
-    return {
-        "original": data_address(picture.original),
-        "transformed": data_address(picture.transformed),
-        "rebuilt": None if picture.rebuilt is None else data_address(picture.rebuilt),
+def draw(record: Record, pictures: Pictures | None, originals: bool) -> str:
+    cells = make_cells(record)
+    attacks = len({cell.attack for cell in cells})
+    gallery = make_gallery(cells, pictures) if pictures is not None and originals and len(pictures) else None
+    context = {
+        "record": record,
+        "settings": record["settings"],
+        "seal": record.get(SEAL) or seal(record)[SEAL],
+        "cells": cells,
+        "attacks": attacks,
+        "names": [name_cell(cell, attacks) for cell in cells],
+        "lead": worst_cell(cells),
+        "overview": make_overview(cells),
+        "rates": [make_rate(cell.summary.get("identification")) for cell in cells],
+        "own_rates": [make_rate(cell.summary.get("identification_original")) for cell in cells],
+        "strips": make_strips(cells),
+        "scatter": make_scatter(cells),
+        "gallery": gallery,
+        "had_pictures": pictures is not None,
+        "arms": make_arms(record),
+        "annex": make_annex(record),
+        "table": make_table(record),
+        "false_findings": say_false_findings(record.get("expected_false_findings")),
+        **WORDS,
     }
+    return render_page("audit.html", [context["seal"]], context)
 
 
-def make_chart(cells: Sequence[Section]) -> dict[str, Any]:
-    """Place every image's advantage, and the mean with its interval, on one axis in dB."""
-    values = [leaked(row) for cell in cells for row in cell.rows if row.status == "ok"]
-    low, high = min([0.0, *values]) - 1, max([MARGIN, *values]) + 1
-
-    def place(value: float) -> float:
-        return round(230 + (CHART_WIDTH - 240) * (value - low) / (high - low), 1)
-
-    step = 5 if high - low > 12 else 2
-    lines = []
-    for index, cell in enumerate(cells):
-        advantage = cell.summary.advantage
-        lines.append(
-            {
-                "y": LINE * index + LINE // 2 + 4,
-                "name": f"{cell.summary.phase} · {cell.summary.arm}",
-                "tone": cell.tone,
-                "dots": [place(leaked(row)) for row in cell.rows if row.status == "ok"],
-                "mean": None if advantage is None else place(advantage.mean),
-                "span": None
-                if advantage is None or advantage.low is None or advantage.high is None
-                else (max(230.0, place(advantage.low)), place(advantage.high)),
-            }
-        )
-    ticks = [(value, place(value)) for value in range(int(low // step * step), int(high) + 1, step) if value >= low]
-    return {"width": CHART_WIDTH, "height": LINE * len(cells) + 34, "lines": lines, "ticks": ticks, "zero": place(0)}
+WORDS: Mapping[str, Any] = {
+    "outcomes": OUTCOME_WORDS,
+    "kinds": KINDS,
+    "targets": TARGETS,
+    "declaration": DECLARATION,
+    "trust": TRUST,
+    "reservations": RESERVATIONS,
+    "say_identification": say_identification,
+    "say_interval": say_interval,
+    "say_cost": say_cost,
+    "say_decibels": say_decibels,
+    "signed": signed,
+}
 
 
-def format_interval(value: Interval | None, signed: bool = False) -> str:
-    """Write a mean with the half-width of its interval."""
-    return "–" if value is None else value.text(signed=signed)
+def make_overview(cells: Sequence[Cell]) -> dict[str, Any]:
+    """Lay the cells out as arms by phases; several attacks in one place stand there with the worst first."""
+    phases = list(dict.fromkeys(cell.phase for cell in cells))
+    places: dict[str, dict[str, list[Cell]]] = {}
+    for cell in cells:
+        places.setdefault(cell.arm, {phase: [] for phase in phases})[cell.phase].append(cell)
+    for line in places.values():
+        for group in line.values():
+            group.sort(key=lambda cell: severity(cell.outcome))
+    return {"phases": phases, "lines": places}
 
 
-def format_decibel(value: float | None, signed: bool = False) -> str:
-    if value is None:
-        return "–"
-    return f"{value:+.1f}" if signed else f"{value:.1f}"
-
-
-def render_csv(rows: Sequence[Row]) -> str:
-    """Write one line per row."""
-    buffer = io.StringIO()
-    writer = csv.DictWriter(buffer, [field.name for field in fields(Row)], lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(row.to_record() for row in rows)
-    return buffer.getvalue()
-
-
-def draw_pictures(report: AuditReport) -> dict[str, bytes]:
-    """Draw one grid per arm, phase and attack: file name → PNG."""
-    every = report.pictures
-    files, start = {}, 0
-    for summary in report.summaries:
-        pictures = every[start : start + summary.images]
-        start += summary.images
-        name = re.sub(r"[^A-Za-z0-9+-]+", "_", f"{summary.phase} {summary.arm} {summary.attack}")
-        grid = draw_grid(
-            [
-                ("original", [picture.original for picture in pictures]),
-                ("transformed", [picture.transformed for picture in pictures]),
-                ("rebuilt", [picture.rebuilt for picture in pictures]),
-            ]
-        )
-        files[f"{name}.png"] = to_png(grid)
-    return files
+def make_arms(record: Record) -> list[dict[str, Any]]:
+    """Describe every arm with its accuracy at the end of training."""
+    told = bool(record["settings"].get("knows_defence"))
+    accuracies = record.get("test_accuracy") or {}
+    return [describe_arm(name, notes, told, accuracies.get(name)) for name, notes in record["arms"].items()]

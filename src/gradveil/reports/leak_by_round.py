@@ -11,9 +11,7 @@ from matplotlib.ticker import MaxNLocator
 from gradveil.audit import Row
 from gradveil.metrics import mean_interval
 
-TARGETS = {"advantage_transformed": "what the model was fed, T(x)", "advantage_aligned": "the original x, aligned"}
-LEAST = 6
-"""From how many images on a mean has an interval."""
+TARGETS = {"advantage_transformed": "what the model was fed, T(x)", "advantage_original": "the original x"}
 
 
 def draw_leak_by_round(rows: Sequence[Row], title: str) -> bytes:
@@ -39,7 +37,7 @@ def draw_target(axes: Axes, rows: Sequence[Row], name: str) -> None:
     for number, values in sorted(by_round.items()):
         axes.plot([number] * len(values), values, "o", color="C0", alpha=0.35, markersize=4)
         interval = mean_interval(values)
-        half = 0.0 if interval.low is None or len(values) < LEAST else interval.mean - interval.low
+        half = 0.0 if interval.low is None else interval.mean - interval.low
         axes.errorbar(number, interval.mean, yerr=half, fmt="_", color="C3", markersize=14, linewidth=2)
         axes.annotate(f"n={len(values)}", (number, interval.mean), (8, 0), textcoords="offset points", fontsize=7)
     axes.axhline(0, color="grey", linewidth=0.8)
