@@ -1,5 +1,6 @@
 """The server's side of a run: journal, tests, checkpoints, and going on after a kill to the bit."""
 
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 from gradveil.errors import SettingsError
 from gradveil.federated import Participants, RoundOutcome
 from gradveil.federated.coordinator import Coordinator, OnRound, Recording
+from gradveil.federated.flower import ClientApp, Context, Message
 from gradveil.federated.in_process import run_in_process
 from gradveil.federated.outcomes import TooFewRepliesError
 from gradveil.training import load_checkpoint
@@ -58,10 +60,21 @@ def test_a_resumed_run_ends_with_the_same_weights(
     assert same(*ended)
 
 
-def test_a_stopped_round_takes_place_again(tmp_path: Path) -> None:
-    """A time-out too short for anyone stops the run; with a longer one it goes on from the round before."""
-    participants = make_participants(timeout=1e-4)
-    stopped = Coordinator(participants, tmp_path, Recording())
+def sleeping_app() -> ClientApp:
+    app = ClientApp()
+
+    @app.train()
+    def train(message: Message, _: Context) -> Message:
+        time.sleep(30)
+        return message
+
+    return app
+
+
+def test_a_stopped_round_takes_place_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody replies in time, which stops the run; later it goes on from the round before."""
+    stopped = Coordinator(make_participants(timeout=0.05), tmp_path, Recording())
+    monkeypatch.setattr(stopped, "make_app", lambda _: sleeping_app)
     with pytest.raises(TooFewRepliesError):
         run_in_process(stopped, 1)
     assert [(line["round"], line["valid"]) for line in stopped.journal.read()] == [(1, 0)]

@@ -96,6 +96,27 @@ def test_time_is_up_even_for_who_catches_everything() -> None:
     time.sleep(0.1)
 
 
+def test_time_is_up_even_if_the_first_alarm_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first alarm comes inside a destructor, where Python drops whatever is raised."""
+    monkeypatch.setattr("gradveil.federated.in_process.REPEAT_SECONDS", 0.05)
+    dropped: list[type[BaseException]] = []
+    monkeypatch.setattr("sys.unraisablehook", lambda what: dropped.append(what.exc_type))
+
+    class Slow:
+        def __del__(self) -> None:
+            time.sleep(10)
+
+    def work() -> None:
+        Slow()
+        time.sleep(10)
+
+    started = time.monotonic()
+    with pytest.raises(OutOfTimeError), time_limit(0.05):
+        work()
+    assert dropped == [OutOfTimeError]
+    assert time.monotonic() - started < 10
+
+
 def test_messages_can_be_pushed_and_pulled_apart() -> None:
     with Workers(1) as crew:
         grid = InProcessGrid(PlainApp(), 2, crew)

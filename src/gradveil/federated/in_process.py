@@ -22,6 +22,8 @@ Answer = tuple[Message, Context]
 """A reply, and the client's context after it."""
 FIRST_NODE = 1
 """Flower gives the number 0 to nobody."""
+REPEAT_SECONDS = 1.0
+"""Time's up is said again after so long: Python drops what is raised inside a destructor or a garbage collection."""
 
 
 class OutOfTimeError(BaseException):
@@ -76,9 +78,10 @@ def time_limit(seconds: float | None) -> Iterator[None]:
         raise OutOfTimeError
 
     before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
+        signal.setitimer(signal.ITIMER_REAL, seconds, REPEAT_SECONDS)
         yield
+        signal.setitimer(signal.ITIMER_REAL, 0)
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
