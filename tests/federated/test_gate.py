@@ -10,7 +10,8 @@ from torch import Tensor
 
 from gradveil.attacks import Attack
 from gradveil.errors import SettingsError
-from gradveil.federated.gate import LEAKS, THRESHOLD, GateMod, leave_out
+from gradveil.federated.gate import LEAKS, THRESHOLD, GateMod, advantage_over, find_passes, leave_out
+from gradveil.federated.memory import RoundMemory
 from gradveil.federated.mods import DEFENCE, DefenceMod
 from gradveil.types import Batch, LocalTraining, Reconstruction, Task, Update
 from tests.federated.small_app import RATE, ask, describe, make_app, make_images
@@ -68,6 +69,25 @@ def test_the_advantage_over_chance_decides(error: float, leaves: bool) -> None:
     guess = Guess((true_pixels() + error).clamp(0, 1).flip(0))
     reply = ask(make_app([GateMod(describe(), make_others(), attacks=[guess])]), {})
     assert reply.has_content() is leaves
+
+
+def test_any_form_in_which_an_image_was_fed_counts() -> None:
+    """The second pass feeds inverted pictures, as a policy that draws anew may."""
+    app, (images, labels) = describe(), make_images()
+    forms = [images, images.flip(-1)]
+    memory = RoundMemory(fed=forms, originals=forms, labels=[labels, labels])
+    first, second = find_passes(memory, app, len(labels))
+    floor = GateMod(app, make_others()).find_floor(first.pixels())
+    assert advantage_over(floor, second.pixels().flip(0), first) < 3
+    assert advantage_over(floor, second.pixels().flip(0), second) > 50
+    (only,) = find_passes(RoundMemory(fed=forms[:1], originals=forms[:1], labels=[labels]), app, len(labels))
+    assert torch.equal(only.images, first.images)
+
+
+def test_an_attack_above_the_threshold_is_the_last_one() -> None:
+    first, second = Guess(true_pixels()), Guess(true_pixels())
+    assert_refused(ask(make_app([GateMod(describe(), make_others(), attacks=[first, second])]), {}), LEAKS)
+    assert (len(first.given), len(second.given)) == (1, 0)
 
 
 def test_the_node_sets_the_threshold_and_the_run_does_not() -> None:

@@ -34,7 +34,7 @@ def test_a_good_update_passes() -> None:
 
 
 def test_an_update_of_more_images_than_the_client_has_is_refused() -> None:
-    with pytest.raises(ReplyError, match="4 images: the client has 3"):
+    with pytest.raises(ReplyError, match="4 images: a round of this client has 3"):
         check_update(release(), WEIGHTS, 3, 1e4)
 
 

@@ -6,12 +6,14 @@ from typing import Any
 import pytest
 import torch
 
+from gradveil.audit.preflight import preflight
 from gradveil.client import Client, make_optimiser
 from gradveil.defences import build_defended
 from gradveil.federated.participants import Participants, copy_tensors
 from gradveil.federated.server import Server
-from gradveil.federated.settings import FederatedSettings
+from gradveil.federated.settings import FEDAVG, FederatedSettings
 from gradveil.rng import generator
+from gradveil.rounds import Captured
 from gradveil.training import FAST, PAPER, train
 from gradveil.types import Batch, LocalTraining
 from tests.federated.small_data import make_data
@@ -58,10 +60,61 @@ def test_fedsgd_with_a_share_smaller_than_a_batch_takes_all_of_it() -> None:
 
 
 def test_fedavg_takes_the_whole_share_and_its_rate_falls_to_zero() -> None:
-    participants = Participants(replace(SETTINGS, algorithm="fedavg"), DATA)
-    assert torch.equal(participants.places(3, 2), participants.shares[3])
+    local = replace(FEDAVG, epochs=1, steps=None, learning_rate=0.05)
+    participants = Participants(replace(SETTINGS, algorithm="fedavg", local=local), DATA)
+    rounds = [participants.places(3, number).tolist() for number in (1, 2)]
+    assert sorted(rounds[0]) == sorted(rounds[1]) == participants.shares[3].tolist()
+    assert rounds[0] != rounds[1]
     rates = [participants.local(number, 4, 0).learning_rate for number in range(1, 5)]
     assert rates == pytest.approx([0.05, 0.0375, 0.025, 0.0125])
+
+
+STEPS = LocalTraining(steps=2, batch_size=3, learning_rate=0.1, shuffle=True)
+
+
+def test_fedavg_with_few_steps_names_the_images_that_it_used_only() -> None:
+    participants = Participants(replace(SETTINGS, algorithm="fedavg", local=STEPS), DATA)
+    weights = participants.first_weights()
+    released = [participants.client_round(1, number, 4, weights) for number in range(1, 5)]
+    assert [one.update.images for one in released] == [6] * 4
+    named = [[truth.image for truth in one.truths] for one in released]
+    assert sorted(image for one in named for image in one) == participants.shares[1].tolist()
+    assert not released[0].update.local.shuffle
+
+
+def test_the_attackers_simulation_repeats_a_fedavg_of_few_steps() -> None:
+    participants = Participants(replace(SETTINGS, algorithm="fedavg", local=STEPS), DATA)
+    weights = participants.first_weights()
+    released = participants.client_round(1, 2, 4, weights)
+    captured = Captured(participants.round_of(1, 2, weights, released.update), released.truths)
+    found = preflight(captured.round.task(None, "cpu"), captured.transformed(), released.update)
+    assert found.agrees
+    assert found.notices == ()
+
+
+@pytest.mark.parametrize(
+    ("arm", "local"),
+    [
+        ("none", replace(STEPS, steps=9)),
+        ("none", replace(STEPS, steps=None, epochs=2)),
+        ("none", replace(STEPS, steps=8, shuffle=False)),
+        ("dpsgd:noise=1:clip=1", STEPS),
+    ],
+    ids=["several passes", "two epochs", "own order", "independent draws"],
+)
+def test_fedavg_otherwise_works_on_the_whole_share_in_its_own_way(arm: str, local: LocalTraining) -> None:
+    participants = Participants(replace(SETTINGS, algorithm="fedavg", local=local, arm=arm), DATA)
+    assert torch.equal(participants.places(2, 3), participants.shares[2])
+    assert participants.count_images(2) == 24
+    assert participants.local(1, 1, 2).shuffle == local.shuffle
+
+
+def test_images_of_the_round_are_mixed_with_others_of_the_client() -> None:
+    participants = Participants(replace(SETTINGS, arm="mixup:1"), DATA)
+    places = participants.places(1, 1)
+    expected = [place for place in participants.shares[1].tolist() if place not in places.tolist()]
+    assert torch.equal(participants.others(1, places).labels, DATA.train.labels[expected])
+    assert len(participants.others(1, participants.shares[1])) == 24
 
 
 def test_a_share_smaller_than_a_local_batch_makes_the_batch_smaller() -> None:
@@ -169,7 +222,8 @@ def test_the_round_tells_the_attacker_what_the_server_knows() -> None:
 def test_tests_cost_a_fifth_of_the_training_at_most() -> None:
     """40 test images forward cost as much as 13 in training; a round of fedsgd has 24, a round of fedavg 96."""
     assert Participants(SETTINGS, DATA).test_every == 3
-    assert Participants(replace(SETTINGS, algorithm="fedavg"), DATA).test_every == 1
+    epoch = replace(FEDAVG, epochs=1, steps=None)
+    assert Participants(replace(SETTINGS, algorithm="fedavg", local=epoch), DATA).test_every == 1
     assert Participants(replace(SETTINGS, batch_size=1), DATA).test_every == 17
 
 

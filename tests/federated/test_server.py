@@ -36,7 +36,7 @@ def test_fedsgd_with_equal_shares_is_large_batch_sgd() -> None:
 
 
 def test_fedavg_adds_the_weighted_mean_of_the_changes() -> None:
-    participants = make_participants(algorithm="fedavg")
+    participants = make_participants(algorithm="fedavg", server_momentum=0.0)
     server = Server(participants, 3)
     before = server.weights()
     changes = [{name: torch.full_like(value, size) for name, value in server.trained().items()} for size in (1.0, 4.0)]
@@ -45,6 +45,17 @@ def test_fedavg_adds_the_weighted_mean_of_the_changes() -> None:
     server.apply([Update(changes[0], 10, local, None, buffers), Update(changes[1], 20, local, None, buffers)], 1)
     for name in server.trained():
         torch.testing.assert_close(server.weights()[name], before[name] + 3.0)
+
+
+def test_the_server_of_fedavg_keeps_its_momentum() -> None:
+    participants = make_participants(algorithm="fedavg", server_momentum=0.5)
+    server = Server(participants, 3)
+    before, local = server.weights(), participants.local(1, 3, 0)
+    ones = {name: torch.ones_like(value) for name, value in server.trained().items()}
+    for number in (1, 2):
+        server.apply([Update(ones, 10, local, None, server.buffers())], number)
+    for name in server.trained():
+        torch.testing.assert_close(server.weights()[name], before[name] + 1.0 + 1.5)
 
 
 def test_buffers_are_averaged_and_keep_their_types() -> None:

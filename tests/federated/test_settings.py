@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from gradveil.errors import InputError, SettingsError, UnknownNameError
-from gradveil.federated.settings import FEDAVG, FEDAVG_ROUNDS, FederatedSettings
+from gradveil.federated.settings import FEDAVG, FederatedSettings
 from gradveil.losses import CrossEntropy
 from gradveil.training import BRIEF, FAST
 from gradveil.types import LocalTraining
@@ -27,7 +27,7 @@ def test_a_client_of_fedsgd_releases_one_gradient_and_one_of_fedavg_a_change() -
     assert not sgd.works.takes_steps
     assert sgd.works.batch_size == 6
     assert averaging.works.takes_steps
-    assert averaging.works.epochs == 1
+    assert averaging.works == replace(FEDAVG, loss=averaging.works.loss)
 
 
 @pytest.mark.parametrize("algorithm", ["fedsgd", "fedavg"])
@@ -47,7 +47,12 @@ def test_the_mode_of_the_clients_holds_for_both_algorithms(mode: Any) -> None:
 def test_rounds_are_those_asked_for_or_those_of_the_recipe() -> None:
     data = make_data(train=96)
     assert FederatedSettings(rounds=7).count_rounds(data) == 7
-    assert FederatedSettings(algorithm="fedavg").count_rounds(data) == FEDAVG_ROUNDS
+    # 2 clients with 48 images each, of which a round uses 5 × 8.
+    assert FederatedSettings(algorithm="fedavg", clients=2).count_rounds(data) == FAST.epochs
+    few = replace(FEDAVG, steps=2)
+    assert FederatedSettings(algorithm="fedavg", clients=2, local=few).count_rounds(data) == 3 * FAST.epochs
+    passes = replace(FEDAVG, steps=None, epochs=3)
+    assert FederatedSettings(algorithm="fedavg", local=passes).count_rounds(data) == FAST.epochs // 3
     # 96 images, 4 clients with 6 images each: 4 rounds for each of the epochs.
     assert FederatedSettings(clients=4, batch_size=6).count_rounds(data) == 4 * FAST.epochs
     assert FederatedSettings(clients=4, batch_size=90).count_rounds(data) == FAST.epochs
@@ -65,6 +70,7 @@ def test_more_than_half_of_the_replies_must_be_valid_unless_told_otherwise() -> 
     [
         ({"algorithm": "fedprox"}, "choose fedsgd or fedavg"),
         ({"clients": 0}, "clients is 0"),
+        ({"server_momentum": 1.0}, "from 0 to below 1"),
         ({"rounds": 0}, "rounds is 0"),
         ({"batch_size": 0}, "batch size is 0"),
         ({"least_valid": 0}, "least valid is 0"),

@@ -24,7 +24,7 @@ FAULTS: dict[str, tuple[Fault, str]] = {
     "other bytes": (scenes.send_lie, "holds float32"),
     "another's number": (scenes.claim_other_number, "client 0"),
     "a number that is not there": (scenes.claim_no_such_number, "clients 0 to 3"),
-    "too many images": (scenes.claim_many_images, "the client has 40"),
+    "too many images": (scenes.claim_many_images, "a round of this client has 5"),
     "no images": (scenes.claim_no_images, "of 0 images"),
     "a loss of NaN": (scenes.claim_nan_loss, "loss is nan"),
     "nothing": (scenes.send_nothing, "which client"),

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from gradveil.federated.in_process import InProcessGrid
     from gradveil.federated.memory import remember
     from gradveil.federated.mods import DefenceMod
-    from gradveil.federated.observer import observe
+    from gradveil.federated.observer import find_capsules, observe
     from gradveil.federated.run import EngineName, run_federated
     from gradveil.federated.strategy import CheckedStrategy
 
@@ -29,7 +29,7 @@ MODULES = {
     "gate": ("GateMod",),
     "memory": ("remember",),
     "mods": ("DefenceMod",),
-    "observer": ("observe",),
+    "observer": ("find_capsules", "observe"),
     "client_app": ("ParticipantApp",),
     "coordinator": ("Recording",),
     "deployment": ("prepare_deployment",),
@@ -65,6 +65,7 @@ __all__ = [
     "Participants",
     "Recording",
     "RoundOutcome",
+    "find_capsules",
     "is_unfinished",
     "observe",
     "prepare_deployment",

@@ -67,6 +67,8 @@ class Coordinator:
         self.settings, self.data = participants.settings, participants.data
         self.rounds = self.settings.count_rounds(self.data)
         recording.check(self.rounds)
+        # A partition that does not work is refused once, here, and not by every client.
+        self.shares = participants.shares
         self.server = Server(participants, self.rounds)
         self.journal = Journal(folder / JOURNAL)
         self.on_round = on_round

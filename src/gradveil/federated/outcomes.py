@@ -19,10 +19,10 @@ class ReplyError(InputError):
     """A reply that cannot be used."""
 
 
-def check_update(update: Update, sent: Weights, share: int, largest_norm: float) -> None:
-    """Refuse an update that is not finite, of more images than the client has, or larger than `largest_norm`."""
-    if update.images > share:
-        raise ReplyError(f"it is of {update.images} images: the client has {share}")
+def check_update(update: Update, sent: Weights, most: int, largest_norm: float) -> None:
+    """Refuse an update that is not finite, of more images than a round has, or larger than `largest_norm`."""
+    if update.images > most:
+        raise ReplyError(f"it is of {update.images} images: a round of this client has {most}")
     buffers = update.buffers or {}
     for name, tensor in (*update.tensors.items(), *buffers.items()):
         if not torch.isfinite(tensor).all():

@@ -66,7 +66,7 @@ class Participants:
         places = self.places(client, number)
         chosen = self.data.train.take(places)
         steps: list[Step] = []
-        update = Client(self.model, self.local(number, rounds, client), self.others(client)).update(
+        update = Client(self.model, self.local(number, rounds, client), self.others(client, places)).update(
             weights,
             chosen.batch(),
             self.arm.defences,
@@ -79,26 +79,56 @@ class Participants:
         return ClientWork(update, tuple(truths), sum(losses) / max(1, len(losses)))
 
     def places(self, client: int, number: int) -> Tensor:
-        """Choose the images of a round: the next batch of a shuffled share, or, for FedAvg, the whole share."""
-        share, settings = self.shares[client], self.settings
-        if settings.algorithm == "fedavg":
+        """Choose the images of a round: the next part of a shuffled share, or the whole share for several passes."""
+        share = self.shares[client]
+        if not self.is_drawn(client):
             return share
-        size = min(settings.client_batch, len(share))
+        size = self.count_images(client)
         epoch, step = divmod(number - 1, max(1, len(share) // size))
-        source = generator(settings.seed, "federated", "shuffle", client, epoch)
+        source = generator(self.settings.seed, "federated", "shuffle", client, epoch)
         return share[torch.randperm(len(share), generator=source)[step * size : (step + 1) * size]]
+
+    def count_images(self, client: int) -> int:
+        """Count the images that a participant works on in a round: at most its share."""
+        share = len(self.shares[client])
+        return min(share, self.count_uses(share)) if self.is_drawn(client) else share
+
+    def is_drawn(self, client: int) -> bool:
+        """Tell whether a round draws its images in the order of their use, and uses each once.
+
+        Otherwise the client takes its whole share: for several passes, in its own order if it does not shuffle, and
+        under DP-SGD, whose accountant supposes that every image of the share may be drawn at every step.
+        """
+        works, share = self.settings.works, len(self.shares[client])
+        if not works.takes_steps:
+            return True
+        uses = self.count_uses(share)
+        is_private = any(defence.poisson for defence in self.arm.defences)
+        return not is_private and (uses < share or (uses == share and works.shuffle))
+
+    def count_uses(self, share: int) -> int:
+        """Count the images that a client with a share of so many works on in a round, each as often as it is used."""
+        works = self.settings.works
+        if not works.takes_steps:
+            return self.settings.client_batch
+        return (works.steps or 0) * min(works.size_of(share), share) if works.epochs is None else works.epochs * share
 
     def local(self, number: int, rounds: int, client: int) -> LocalTraining:
         """Return how a client works in a round: with FedAvg the rate falls linearly to zero.
 
-        A client with fewer images than a local batch takes all of them at every step.
+        A client with fewer images than a local batch takes all of them at every step. Images that are drawn in the
+        order of their use are not shuffled once more.
         """
         works = self.settings.works
         if self.settings.algorithm == "fedsgd":
             return works
         share = len(self.shares[client])
-        rate = works.learning_rate * (1 - (number - 1) / rounds)
-        return replace(works, learning_rate=rate, batch_size=min(works.size_of(share), share))
+        return replace(
+            works,
+            learning_rate=works.learning_rate * (1 - (number - 1) / rounds),
+            batch_size=min(works.size_of(share), share),
+            shuffle=works.shuffle and not self.is_drawn(client),
+        )
 
     def is_tested(self, number: int, rounds: int) -> bool:
         """Tell whether the weights are tested after round `number`: always after the last one."""
@@ -107,19 +137,15 @@ class Participants:
     @property
     def test_every(self) -> int:
         """Rounds from one test to the next, so that tests take at most a fifth of the time."""
-        images = sum(min(len(share), self.round_images(len(share))) for share in self.shares)
+        images = sum(min(len(share), self.count_uses(len(share))) for share in self.shares)
         return max(1, round(len(self.data.test) / (TEST_SHARE * TRAINING_COST * images)))
 
-    def round_images(self, share: int) -> int:
-        """Count the images that a client with so many works on in a round, each as often as it is used."""
-        works = self.settings.works
-        if not works.takes_steps:
-            return self.settings.client_batch
-        return works.count_steps(share) * works.size_of(share)
-
-    def others(self, client: int) -> Batch:
-        """Return the images of the client that a defence may mix with."""
-        return self.share(client).batch()
+    def others(self, client: int, places: Tensor) -> Batch:
+        """Return the images that a defence may mix with: those not in the round, or all if these are too few."""
+        share = self.shares[client]
+        left = share[~torch.isin(share, places)]
+        companions = max((defence.companions for defence in self.arm.defences), default=0)
+        return self.data.train.take(left if len(left) >= max(1, companions) else share).batch()
 
     def round_of(self, client: int, number: int, weights: Weights, update: Update) -> Round:
         """Put a released update together with all that the server knows; it knows the defences, not their draws."""

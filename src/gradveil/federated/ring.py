@@ -24,17 +24,25 @@ from gradveil.federated.outcomes import Dropped, FederatedResult, RoundOutcome, 
 from gradveil.federated.participants import ClientWork, Participants
 from gradveil.federated.server import Server
 from gradveil.federated.settings import FederatedSettings
+from gradveil.federated.state import FILE, put_back, read_state, take_tensors
 from gradveil.federated.supervisor import RoundEnd, Supervisor
 from gradveil.machine import threads
 from gradveil.training import accuracy
 from gradveil.types import Update
 
 CAPSULES = "capsules"
+SAVE_SECONDS = 5.0
+OnState = Callable[[int, dict[str, Tensor]], None]
+"""Called with the number of a finished round and all tensors that the next rounds depend on."""
 
 
 @dataclass(frozen=True)
 class RingPlan:
-    """What every participant is told; `meeting` and `data` are files."""
+    """What every participant is told; `meeting` and `data` are files.
+
+    After `done` rounds of an earlier run, everyone starts from the state in `folder`. The first participant hands out
+    the state after the last round, and whenever `save_seconds` have passed since it last did.
+    """
 
     settings: FederatedSettings
     topology: Topology
@@ -45,6 +53,8 @@ class RingPlan:
     folder: Path
     meeting: Path
     data: Path
+    done: int = 0
+    save_seconds: float = SAVE_SECONDS
 
     def __call__(self, rank: int, report: Callable[[RoundEnd], None]) -> tuple[str, bytes]:
         """Be one participant: return the SHA-256 of the last weights, and the first participant the weights too."""
@@ -65,11 +75,14 @@ def run_decentralised(
     observer: int = 0,
     keep_truth: bool = False,
     progress: Callable[[RoundOutcome, int], None] | None = None,
+    done: int = 0,
+    on_state: OnState | None = None,
 ) -> FederatedResult:
-    """Train for so many rounds, those of the settings if None.
+    """Train for so many rounds, those of the settings if None, and return what came of those that were left.
 
     In the rounds of `capture` the participant `observer` writes the update of each other one as a capsule to
-    `folder/capsules`; with `keep_truth` these others write their truth next to it.
+    `folder/capsules`; with `keep_truth` these others write their truth next to it. `on_state` is called now and then
+    with what a run needs to go on; one of which `done` rounds were finished goes on from the state in the folder.
     """
     rounds = settings.count_rounds(data) if rounds is None else rounds
     check_plan(settings, topology, rounds, capture, observer)
@@ -79,7 +92,11 @@ def run_decentralised(
     with tempfile.TemporaryDirectory(prefix="gradveil-") as name:
         meeting, stored = Path(name) / "meeting", Path(name) / "data.pickle"
         stored.write_bytes(pickle.dumps(data))
-        plan = RingPlan(settings, topology, rounds, frozenset(capture), observer, keep_truth, folder, meeting, stored)
+        plan = RingPlan(
+            *(settings, topology, rounds, frozenset(capture), observer, keep_truth, folder, meeting, stored),
+            done=done,
+            save_seconds=SAVE_SECONDS,
+        )
         results: list[RoundOutcome] = []
 
         def keep(end: RoundEnd) -> None:
@@ -87,6 +104,8 @@ def run_decentralised(
                 results.append(end.result)
                 if progress is not None:
                     progress(end.result, rounds)
+            if end.state and on_state is not None:
+                on_state(end.number, load(end.state))
 
         ends = Supervisor(plan, settings.clients, settings.timeout, keep).run()
     if len({digest for digest, _ in ends}) != 1:
@@ -119,10 +138,13 @@ class Participant:
         self.server = Server(self.participants, plan.rounds)
         self.packing = Packing(self.server.model)
         self.neighbours = Neighbours(plan.topology, rank, plan.settings.clients, plan.settings.timeout)
+        self.saved = time.monotonic()
+        if plan.done:
+            put_back(self.server, read_state(plan.folder / FILE)[1])
 
     def run(self, report: Callable[[RoundEnd], None]) -> Weights:
         """Take part in every round and return the last weights."""
-        for number in range(1, self.plan.rounds + 1):
+        for number in range(self.plan.done + 1, self.plan.rounds + 1):
             sent = self.server.weights()
             released = self.participants.client_round(self.rank, number, self.plan.rounds, sent)
             rows = self.neighbours.gather(self.packing.pack(released.update))
@@ -131,8 +153,17 @@ class Participant:
                 self.capture(number, sent, released, updates)
             self.require_enough(number, len(updates), dropped)
             self.server.apply(list(updates.values()), number)
-            report(RoundEnd(number, self.test(number, len(updates), dropped) if self.rank == 0 else None))
+            tested = self.test(number, len(updates), dropped) if self.rank == 0 else None
+            report(RoundEnd(number, tested, self.state(number)))
         return self.server.weights()
+
+    def state(self, number: int) -> bytes:
+        """Return what the next rounds depend on if it is time; all have the same, and the first one hands it out."""
+        is_due = number == self.plan.rounds or time.monotonic() - self.saved >= self.plan.save_seconds
+        if self.rank != 0 or not is_due:
+            return b""
+        self.saved = time.monotonic()
+        return save(take_tensors(self.server))
 
     def read(self, rows: dict[int, Tensor], number: int, sent: Weights) -> tuple[dict[int, Update], list[Dropped]]:
         """Tell usable updates from others; everyone sees the same bytes, so everyone drops the same ones."""
@@ -141,7 +172,7 @@ class Participant:
         for client, row in rows.items():
             try:
                 update = self.packing.unpack(row, self.participants.local(number, self.plan.rounds, client))
-                check_update(update, sent, len(self.participants.shares[client]), self.plan.settings.largest_norm)
+                check_update(update, sent, self.participants.count_images(client), self.plan.settings.largest_norm)
                 updates[client] = update
             except InputError as error:
                 dropped.append(Dropped(client, str(error)))

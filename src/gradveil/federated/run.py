@@ -1,9 +1,12 @@
 """A collaborative training from Python: `run_federated`."""
 
 import json
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, get_args
+
+from torch import Tensor
 
 from gradveil.data import DataSet
 from gradveil.errors import SettingsError, UnknownNameError
@@ -18,7 +21,7 @@ from gradveil.federated.ring import run_decentralised
 from gradveil.federated.secure_aggregation import run_secure
 from gradveil.federated.settings import FederatedSettings
 from gradveil.federated.state import FILE as STATE
-from gradveil.federated.state import read_state, save_state
+from gradveil.federated.state import read_state, write_state
 from gradveil.journal import Journal
 from gradveil.results import record, to_json, write_file
 from gradveil.training import load_checkpoint
@@ -48,7 +51,7 @@ def run_federated(
     """Train together; the journal, checkpoints, capsules and federate.json go to the folder.
 
     The weights are the same on every engine, with any number of workers and in every topology. `resume` goes on with a
-    run that was cut short in the folder; one without a server starts again. `root` is where the processes of a
+    run that was cut short in the folder. `root` is where the processes of a
     deployment find the data set, as in `gradveil.data.load`. Without a server the capsules are what the participant
     `observer` sees. With `secure` the server gets the mean of all updates only.
     """
@@ -100,7 +103,11 @@ def run_without_server(coordinator: Coordinator, topology: Topology, observer: i
         if coordinator.on_round is not None:
             coordinator.on_round(outcome, rounds)
 
-    if coordinator.done == 0:
+    def save(number: int, tensors: dict[str, Tensor]) -> None:
+        seconds = coordinator.seconds + time.monotonic() - coordinator.started
+        write_state(coordinator.folder, tensors, coordinator.describe(), number, seconds)
+
+    if coordinator.done < coordinator.rounds:
         result = run_decentralised(
             coordinator.settings,
             coordinator.data,
@@ -110,10 +117,10 @@ def run_without_server(coordinator: Coordinator, topology: Topology, observer: i
             observer=observer,
             keep_truth=recording.keep_truth,
             progress=keep,
+            done=coordinator.done,
+            on_state=save,
         )
         coordinator.server.model.load_state_dict(result.weights)
-        made = coordinator.describe()
-        save_state(coordinator.folder, coordinator.server, made, coordinator.rounds, result.seconds)
     coordinator.save_weights(FINAL, "final", coordinator.rounds)
 
 

@@ -8,7 +8,8 @@ from torch import Tensor
 from gradveil.client import make_optimiser
 from gradveil.errors import DivergenceError
 from gradveil.federated.participants import Participants, copy_tensors
-from gradveil.types import Update
+from gradveil.federated.settings import FederatedSettings
+from gradveil.types import LocalTraining, Update
 
 
 class Server:
@@ -17,7 +18,7 @@ class Server:
     def __init__(self, participants: Participants, rounds: int) -> None:
         self.settings, self.rounds = participants.settings, rounds
         self.model = participants.build_model()
-        self.optimiser = make_optimiser(self.model, self.settings.training.local())
+        self.optimiser = make_optimiser(self.model, works_of(self.settings))
 
     def weights(self) -> dict[str, Tensor]:
         """Copy the weights and the buffers."""
@@ -37,10 +38,9 @@ class Server:
         shares = [update.images for update in updates]
         means = {name: weighted_mean([update.tensors[name] for update in updates], shares) for name in self.trained()}
         if self.settings.algorithm == "fedavg":
-            for name, parameter in self.trained().items():
-                parameter.add_(means[name])
+            self.take_step({name: -mean for name, mean in means.items()}, 1.0)
         else:
-            self.take_step(means, number)
+            self.take_step(means, self.settings.training.rate(number - 1, self.rounds))
         for name, buffer in self.buffers().items():
             buffer.copy_(weighted_mean([(update.buffers or {})[name] for update in updates], shares))
         if not all(torch.isfinite(tensor).all() for tensor in self.model.state_dict().values()):
@@ -49,15 +49,22 @@ class Server:
                 "less noise, or a smaller largest norm of the updates"
             )
 
-    def take_step(self, gradients: Mapping[str, Tensor], number: int) -> None:
+    def take_step(self, gradients: Mapping[str, Tensor], rate: float) -> None:
         """Take one step of the optimiser along the mean gradient."""
         for group in self.optimiser.param_groups:
-            group["lr"] = self.settings.training.rate(number - 1, self.rounds)
+            group["lr"] = rate
         for name, parameter in self.model.named_parameters():
             parameter.grad = gradients.get(name)
         self.optimiser.step()
         for parameter in self.model.parameters():
             parameter.grad = None
+
+
+def works_of(settings: FederatedSettings) -> LocalTraining:
+    """Return the optimiser of the server: with FedAvg it adds the mean change, with momentum if asked."""
+    if settings.algorithm == "fedsgd":
+        return settings.training.local()
+    return LocalTraining(learning_rate=1.0, momentum=settings.server_momentum)
 
 
 def weighted_mean(tensors: Sequence[Tensor], shares: Sequence[int]) -> Tensor:

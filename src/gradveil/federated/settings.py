@@ -16,8 +16,11 @@ from gradveil.types import LocalTraining
 Algorithm = Literal["fedsgd", "fedavg"]
 TOGETHER = 64
 """Images of all clients together in one round of FedSGD, unless a client's number is given."""
-FEDAVG = LocalTraining(epochs=1, batch_size=32, learning_rate=0.05, momentum=0.9, shuffle=True, mode="train")
-FEDAVG_ROUNDS = 20
+# Chosen by `gradveil reproduce federated --part choose`: see docs/federated.md.
+FEDAVG = LocalTraining(
+    steps=5, batch_size=8, optimiser="muon", learning_rate=0.05, momentum=0.9, shuffle=True, mode="train"
+)
+FEDAVG_MOMENTUM = 0.9
 
 
 @dataclass(frozen=True)
@@ -27,8 +30,9 @@ class FederatedSettings:
     With `fedsgd` a client releases one gradient of `batch_size` of its images a round, and the server takes the steps
     of `training` along their mean; one `epoch` of it is a pass over all images. With `fedavg` a client works as
     `local` says and the server adds the mean of the weight changes; the local rate falls linearly to zero over the
-    rounds. Means are weighted by the clients' numbers of images. A round with fewer than `least_valid` valid replies
-    ends the run; None asks for more than half of the clients. `timeout` is in seconds for each round.
+    rounds. With `server_momentum` the server adds a running sum of the means instead. Means are weighted by the
+    clients' numbers of images. A round with fewer than `least_valid` valid replies ends the run; None asks for more
+    than half of the clients. `timeout` is in seconds for each round.
     """
 
     data: str = "fashion-mnist-sample"
@@ -40,6 +44,7 @@ class FederatedSettings:
     rounds: int | None = None
     batch_size: int | None = None
     local: LocalTraining = FEDAVG
+    server_momentum: float = FEDAVG_MOMENTUM
     training: TrainingSettings = field(default=replace(FAST, threads=1))
     least_valid: int | None = None
     largest_norm: float = 1e4
@@ -61,6 +66,8 @@ class FederatedSettings:
             raise SettingsError(f"{self.least_valid} valid replies of {self.clients} clients: ask for fewer")
         if not (self.timeout > 0 and self.largest_norm > 0):
             raise SettingsError(f"timeout {self.timeout}, largest norm {self.largest_norm}: both must be above 0")
+        if not 0 <= self.server_momentum < 1:
+            raise SettingsError(f"server momentum is {self.server_momentum}: it must be from 0 to below 1")
         if self.algorithm == "fedavg" and not self.local.takes_steps:
             raise SettingsError("fedavg needs local steps or epochs: give one of them")
 
@@ -82,12 +89,14 @@ class FederatedSettings:
         return LocalTraining(batch_size=self.client_batch, loss=self.local.loss, mode=self.local.mode)
 
     def count_rounds(self, data: DataSet) -> int:
-        """Count the rounds: those asked for, or as many as the recipe's epochs take."""
+        """Count the rounds: those asked for, or as many as the recipe's passes over all images take."""
         if self.rounds is not None:
             return self.rounds
-        if self.algorithm == "fedavg":
-            return FEDAVG_ROUNDS
-        return self.training.epochs * max(1, len(data.train) // (self.clients * self.client_batch))
+        if self.algorithm == "fedavg" and self.local.epochs is not None:
+            return max(1, self.training.epochs // self.local.epochs)
+        share = max(1, len(data.train) // self.clients)
+        used = self.client_batch if self.algorithm == "fedsgd" else (self.local.steps or 1) * self.local.size_of(share)
+        return self.training.epochs * max(1, share // used)
 
     def to_record(self) -> dict[str, Any]:
         """Return the settings as they stand in JSON."""

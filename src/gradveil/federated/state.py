@@ -21,28 +21,44 @@ MODEL, MOMENTUM = "model/", "momentum/"
 
 def save_state(folder: Path, server: Server, made: Mapping[str, Any], number: int, seconds: float) -> None:
     """Write the weights, the momenta and the number of the last finished round; `made` describes the run."""
+    write_state(folder, take_tensors(server), made, number, seconds)
+
+
+def take_tensors(server: Server) -> dict[str, Tensor]:
+    """Return all tensors that the next rounds depend on; they are the server's own."""
     tensors = {f"{MODEL}{name}": tensor for name, tensor in server.model.state_dict().items()}
     for name, parameter in server.model.named_parameters():
         momentum = server.optimiser.state[parameter].get("momentum_buffer")
         if momentum is not None:
             tensors[f"{MOMENTUM}{name}"] = momentum
-    tensors = {name: tensor.detach().contiguous() for name, tensor in sorted(tensors.items())}
+    return {name: tensor.detach().contiguous() for name, tensor in sorted(tensors.items())}
+
+
+def write_state(
+    folder: Path, tensors: Mapping[str, Tensor], made: Mapping[str, Any], number: int, seconds: float
+) -> None:
+    """Write what `take_tensors` returned, sealed."""
     metadata = {"state": canonical({"made": dict(made), "round": number, "seconds": seconds}).decode()}
     metadata["sha256"] = digest(tensors, metadata["state"])
-    write_file(folder / FILE, save(tensors, metadata))
+    write_file(folder / FILE, save(dict(tensors), metadata))
 
 
 def load_state(folder: Path, server: Server, made: Mapping[str, Any]) -> tuple[int, float]:
     """Put the server back to where the run was saved; return the number of finished rounds and the seconds so far."""
     state, tensors = read_state(folder / FILE)
     check_made(folder, json.loads(json.dumps(made)), state["made"])
+    put_back(server, tensors)
+    return int(state["round"]), float(state["seconds"])
+
+
+def put_back(server: Server, tensors: Mapping[str, Tensor]) -> None:
+    """Undo `take_tensors`."""
     weights = {name.removeprefix(MODEL): tensor for name, tensor in tensors.items() if name.startswith(MODEL)}
     server.model.load_state_dict(weights)
     for name, parameter in server.model.named_parameters():
         if f"{MOMENTUM}{name}" in tensors:
             buffer = torch.empty_like(parameter, requires_grad=False).copy_(tensors[f"{MOMENTUM}{name}"])
             server.optimiser.state[parameter]["momentum_buffer"] = buffer
-    return int(state["round"]), float(state["seconds"])
 
 
 def read_state(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:

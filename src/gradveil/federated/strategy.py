@@ -163,9 +163,9 @@ class CheckedStrategy(Strategy):
         self.numbers.check(message.metadata.src_node_id, client, claims)
         local = self.participants.local(number, self.server.rounds, client)
         reply = read_reply(message.content, expected, local)
-        share = len(self.participants.shares[reply.client])
-        if reply.update.images > share:
-            raise ReplyError(f"it is of {reply.update.images} images: the client has {share}")
+        most = self.participants.count_images(reply.client)
+        if reply.update.images > most:
+            raise ReplyError(f"it is of {reply.update.images} images: a round of this client has {most}")
         return reply
 
     def name(self, message: Message) -> int | None:

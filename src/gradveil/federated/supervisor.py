@@ -28,10 +28,14 @@ class NeighbourError(GradveilError):
 
 @dataclass(frozen=True)
 class RoundEnd:
-    """A participant has finished round `number`; `result` is what it found, if it is the one to tell."""
+    """A participant has finished round `number`; `result` is what it found, if it is the one to tell.
+
+    `state` is what the next rounds depend on, as safetensors, if it is time to save it.
+    """
 
     number: int
     result: Any = None
+    state: bytes = b""
 
 
 @dataclass(frozen=True)
@@ -154,7 +158,7 @@ class Supervisor:
             raise own.kind(own.line)
         lost = [rank for rank, member in enumerate(self.members) if member.ended is None]
         cause = self.describe_loss(lost[0]) if lost else failures[0].line
-        raise NeighbourError(f"{cause}; the others stopped: start the run again")
+        raise NeighbourError(f"{cause}; the others stopped: start the run again, or go on with --resume")
 
     def describe_loss(self, rank: int) -> str:
         """Say how a participant without a last message ended."""
