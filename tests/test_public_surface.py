@@ -42,10 +42,10 @@ def test_exports_exist_and_are_documented(name: str) -> None:
 
 
 def test_the_package_itself_is_light() -> None:
-    """Importing gradveil imports nothing else, so that the command line starts fast."""
+    """Importing gradveil imports nothing outside the standard library, so that the command line starts fast."""
     code = "import sys; before = set(sys.modules); import gradveil; print(*sorted(set(sys.modules) - before))"
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert ended.stdout.split() == ["gradveil"]
+    assert {name.partition(".")[0] for name in ended.stdout.split()} - sys.stdlib_module_names == {"gradveil"}
 
 
 def test_reports_list_the_names_that_their_modules_have() -> None:

@@ -8,6 +8,7 @@ import pytest
 from PIL import Image
 
 from gradveil.cli import main
+from gradveil.data import choose_attacked, load
 
 TINY = ("--images", "2", "--steps", "3")
 
@@ -29,8 +30,8 @@ def test_writes_pictures_curves_and_rows(
     shown = capsys.readouterr().out
     record = json.loads((out / "attack.json").read_text())
     assert record["command"] == "attack"
-    assert [row["image"] for row in record["rows"]] == [0, 1]
-    assert {"psnr_transformed", "floor_original", "advantage_aligned", "status"} <= set(record["rows"][0])
+    assert [row["image"] for row in record["rows"]] == list(choose_attacked(load("fashion-mnist-sample"), 2, 0))
+    assert {"psnr_transformed", "floor_original", "advantage_original", "status"} <= set(record["rows"][0])
     assert record["attacker_needs"]
     for name in ("steps.png", "loss.png", "similarity.png"):
         assert name in shown

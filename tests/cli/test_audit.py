@@ -28,6 +28,8 @@ def run(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
 def without_times(path: Path) -> dict[str, Any]:
     record: dict[str, Any] = json.loads(path.read_text())
     record["environment"].pop("finished")
+    for key in ("sha256_of_content", "command_line"):
+        record.pop(key)
     for entry in (*record["rows"], *record["summaries"]):
         entry.pop("seconds")
     return record
@@ -51,20 +53,94 @@ def test_writes_everything_it_names(
         ]
 
 
+def test_the_attacker_is_told_unless_asked_otherwise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, words, told in (("a", (), True), ("b", ("--untold",), False)):
+        assert run(monkeypatch, "audit", *TINY, *words, "--quiet", "--out", str(tmp_path / name)) == 0
+        record = json.loads((tmp_path / name / "audit.json").read_text())
+        assert record["settings"]["knows_defence"] is told
+        assert bool(record["arms"]["policy:3-1-7"]["used"]) is told
+        assert ("is told which defence" in record["threat_model"]) is told
+
+
+def test_the_table_fits_80_columns_and_sentences_follow(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    words = ("--defence", "crop-flip,gaussian:1e-3,prune:70", "--canary", "1", "--out", str(tmp_path))
+    assert run(monkeypatch, "audit", *TINY, *words) == 0
+    printed = capsys.readouterr().out
+    assert max(map(len, printed.split(str(tmp_path))[0].splitlines())) <= 80
+    flat = " ".join(printed.split())
+    record = json.loads((tmp_path / "audit.json").read_text())
+    for sentence in (record["verdict"], record["threat_model"]):
+        assert sentence in flat
+    assert "Expected number of false findings in this audit: at most 0.1." in flat
+    rates = [one["identification"] for one in record["summaries"]]
+    assert all(f"{rate['found']}/{rate['images']}" in flat and f"1/{rate['candidates']}" in flat for rate in rates)
+    assert f"Canaries read (by chance {1 / 256:.2%} of them would be)" in flat
+    assert len(record["canaries"]) == 3
+
+
+def test_presets_are_recorded_and_overridden(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ("--preset", "standard", "--attack", "fast", "--epsilon", "2", "--delta", "0.2", "--gamma", "0.01")
+    out = tmp_path / "a"
+    assert run(monkeypatch, "audit", *TINY, *words, "--all-images", "--quiet", "--out", str(out)) == 0
+    record = json.loads((out / "audit.json").read_text())
+    settings = record["settings"]
+    assert settings["preset"].startswith("standard-1 with another ")
+    assert settings["rule"] == {"epsilon": 2.0, "delta": 0.2, "gamma": 0.01, "error": 0.05}
+    assert settings["stop_early"] is False
+    assert record["command_line"].startswith("gradveil audit --images 2")
+
+
+@pytest.mark.parametrize(
+    ("words", "arms", "control"),
+    [
+        (("--defence", "crop-flip"), ["none", "crop-flip"], True),
+        (("--defence", "crop-flip", "--defence", "none"), ["none", "crop-flip"], False),
+        (("--defence", "crop-flip", "--no-control"), ["crop-flip"], False),
+    ],
+)
+def test_the_control_comes_first(
+    words: tuple[str, ...], arms: list[str], control: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = ("--images", "2", "--steps", "2", "--phase", "init", "--workers", "1", "--out", str(tmp_path / "a"))
+    assert run(monkeypatch, "audit", *options, *words, "-q") == 0
+    settings = json.loads((tmp_path / "a/audit.json").read_text())["settings"]
+    assert (settings["arms"], settings["control"]) == (arms, control)
+
+
+@pytest.mark.slow
+def test_a_leak_above_the_limit_ends_in_3_after_everything_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    leaky = ("--images", "4", "--steps", "200", "--phase", "init", "--defence", "clip:1", "--workers", "1")
+    for limit, code in (("3", 3), ("200", 0)):
+        out = tmp_path / limit
+        assert run(monkeypatch, "audit", *leaky, "--fail-above", limit, "--out", str(out)) == code
+        assert (out / "audit.json").exists()
+        assert not (out / "work").exists()
+        assert ("a leak above 3 dB: clip:1, init, fast: " in capsys.readouterr().err) == (code == 3)
+
+
 def test_one_seed_gives_one_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("a", "b"):
         assert run(monkeypatch, "audit", *TINY, "--seed", "3", "--quiet", "--out", str(tmp_path / name)) == 0
     assert without_times(tmp_path / "a/audit.json") == without_times(tmp_path / "b/audit.json")
 
 
-def test_the_page_needs_no_other_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_files_belong_together_and_nothing_else_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run(monkeypatch, "audit", *TINY, "--quiet", "--out", str(tmp_path / "a")) == 0
+    files = {"report.html", "audit.json", "audit.csv", "pictures.safetensors", "pictures"}
+    assert {path.name for path in (tmp_path / "a").iterdir()} == files
+    assert run(monkeypatch, "report", "--verify", str(tmp_path / "a")) == 0
+    assert "belong to it" in capsys.readouterr().out
     page = (tmp_path / "a/report.html").read_text()
-    addresses = re.findall(r"""(?:src|href|url)\s*[=(]\s*["']?([^"')\s>]+)""", page)
-    assert len(addresses) == 2 * 2 * 3
-    assert all(address.startswith("data:image/png;base64,") for address in addresses)
-    assert "http" not in page
-    assert "<script" not in page
+    addresses = re.findall(r"""\s(?:src|href)=["']?([^"'\s>]+)""", page)
+    assert addresses
+    assert not [address for address in addresses if not address.startswith(("data:", "#"))]
 
 
 def test_json_is_all_that_is_printed(
@@ -97,6 +173,13 @@ def test_json_is_all_that_is_printed(
         (("--workers", "0"), "1 or more"),
         (("--epochs", "0"), "1 or more"),
         (("--steps", "0"), "1 or more"),
+        (("--preset", "quik"), "quick"),
+        (("--epsilon", "0"), "above 0"),
+        (("--delta", "2"), "between 0 and 1"),
+        (("--canary", "-1"), "0 or more"),
+        (("--fail-above", "-3"), "decibels from 0"),
+        (("--ray", "nowhere"), "HOST:PORT"),
+        (("--resume",), "no unfinished audit to resume"),
     ],
 )
 def test_nonsense_ends_in_one_line(

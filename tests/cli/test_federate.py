@@ -6,14 +6,16 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
-from gradveil.cli import main
+from gradveil.cli import federate, main
 from gradveil.cli.federate import choose_local, make_table, read_rounds, write_arm
 from gradveil.errors import SettingsError
 from gradveil.federated import FEDAVG, Dropped, RoundOutcome
+from gradveil.federated.state import read_state
 from gradveil.training import load_checkpoint
 
 QUICK = ("--model", "lenet", "--clients", "4", "--batch-size", "4", "--seed", "1")
@@ -71,6 +73,11 @@ def test_json_goes_to_stdout_alone(
         (("--partition", "fair"), "unknown partition"),
         (("--resume",), "no run to resume"),
         (("--workers", "0"), "0 workers"),
+        (("--clients", "6000"), "6000 participants for 5000 images"),
+        (("--partition", "classes:50"), "classes:50 does not work"),
+        (("--learning-rate", "0", "--algorithm", "fedavg"), "must be above 0"),
+        (("--observe", "1", "--observe-steps", "0"), "give 1 or more"),
+        (("--server-momentum", "1"), "from 0 to below 1"),
         (("--topology", "star"), "unknown topology"),
         (("--topology", "ring", "--observer", "4"), "give 0 to 3"),
         (("--topology", "ring", "--secure"), "needs a server"),
@@ -138,3 +145,50 @@ def test_the_table_shows_dropped_replies() -> None:
     table = make_table(rounds)
     assert table.row_count == 11
     assert "client 3: it replied twice" in list(table.columns[4].cells)
+
+
+def test_the_server_attacks_a_fedavg_of_few_steps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "run"
+    options = ("--algorithm", "fedavg", "--local-steps", "5", "--batch-size", "8", "--local-momentum", "0", "--no-base")
+    attack = ("--observe", "1", "--observe-attack", "fast", "--observe-steps", "2")
+    assert run(monkeypatch, *options, "--rounds", "2", "--clients", "2", *attack, "--out", str(out)) == 0
+    capsys.readouterr()
+    capsule = json.loads((out / "capsules" / "round-0001-client-00.json").read_text())
+    assert capsule["images"] == 40
+    report = json.loads((out / "observation" / "audit.json").read_text())
+    assert len(report["rows"]) == 80
+    assert not any("differs from the released one" in notice for notice in report["notices"])
+
+
+RING = "import gradveil.federated.ring as ring, gradveil.cli as cli; ring.SAVE_SECONDS = 0.0; cli.main()"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("topology", ["ring", "full"])
+def test_a_killed_run_without_a_server_goes_on_where_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, topology: str
+) -> None:
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    options = ("--rounds", "60", "--clients", "3", "--topology", topology)
+    assert run(monkeypatch, *options, "--out", str(whole), "--quiet") == 0
+    command = [sys.executable, "-c", RING, "federate", *QUICK, *options, "--out", str(cut)]
+    process = subprocess.Popen(command, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
+    end = time.monotonic() + 60
+    while time.monotonic() < end and count_lines(cut / "journal.jsonl") < 20:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    done = int(read_state(cut / "resume.safetensors")[0]["round"])
+    assert 19 <= done < 60
+    before = (cut / "journal.jsonl").read_bytes()
+    shown: list[int] = []
+    monkeypatch.setattr(federate, "rounds_bar", lambda _: nullcontext(lambda outcome, _: shown.append(outcome.round)))
+    assert run(monkeypatch, *options, "--out", str(cut), "--resume") == 0
+    assert shown == list(range(done + 1, 61)), "finished rounds do not take place again"
+    assert (whole / "final.safetensors").read_bytes() == (cut / "final.safetensors").read_bytes()
+    first = b"".join(before.splitlines(keepends=True)[:done])
+    assert (cut / "journal.jsonl").read_bytes().startswith(first)
+    rounds = [json.loads((folder / "federate.json").read_text())["rounds"] for folder in (whole, cut)]
+    assert rounds[0] == rounds[1]

@@ -60,4 +60,4 @@ def test_the_audit_takes_them(file: Path, tmp_path: Path, monkeypatch: pytest.Mo
     with pytest.raises(SystemExit):
         main()
     record = json.loads((tmp_path / "audit" / "audit.json").read_text())
-    assert record["settings"]["arms"] == ["policy:3-1-7,no-base", "policy:3-1-7+43-18-18"]
+    assert record["settings"]["arms"] == ["none", "policy:3-1-7,no-base", "policy:3-1-7+43-18-18"]

@@ -1,6 +1,7 @@
 """`gradveil score` as a person uses it."""
 
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -33,8 +34,11 @@ def test_prints_both_scores_beside_those_of_none(
 ) -> None:
     assert run(monkeypatch, "3-1-7", *TINY) == 0
     shown = capsys.readouterr().out
-    for word in ("none", "3-1-7", "S_pri", "S_acc", "n = 4", "untrained", "gradveil train", "±"):
+    for word in ("none", "3-1-7", "S_pri", "S_acc", "n = 4", "untrained", "gradveil train"):
         assert word in shown
+    assert not re.search(r"\d ± \d", shown), "four images have no interval"
+    assert run(monkeypatch, "3-1-7", *TINY, "--images", "6") == 0
+    assert re.search(r"\d ± \d", capsys.readouterr().out)
 
 
 def test_json_holds_what_the_library_gives(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -43,11 +47,11 @@ def test_json_holds_what_the_library_gives(monkeypatch: pytest.MonkeyPatch, caps
     sample, policy = data.load("fashion-mnist-sample"), parse_policy("3-1-7")
     spec = ModelSpec("lenet-relu", sample.shape, sample.classes, sample.mean, sample.std)
     model, test = spec.build(generator(5, "model")), sample.test
-    places = choose_privacy_images(len(test), 4)
+    places = choose_privacy_images(sample, 4, 5)
     privacy = PrivacyScore(
         model, test.images[places], test.labels[places], form="global", quadrature="gauss-2", start="normal", seed=5
     )
-    accuracy = AccuracyScore(model, *at(test, choose_accuracy_images(len(test), batches=1)), batches=1, seed=5)
+    accuracy = AccuracyScore(model, *at(test, choose_accuracy_images(sample, 5, batches=1)), batches=1, seed=5)
     none, scored = record["policies"]
     assert (none["policy"], scored["policy"]) == ("none", "3-1-7")
     assert scored["privacy_of_images"] == privacy.score(policy).tolist()

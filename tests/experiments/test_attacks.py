@@ -30,7 +30,7 @@ def test_a_stopped_study_goes_on_and_tells_what_is_missing(tmp_path: Path) -> No
     first = study.journal.read()
     table = render_markdown({"trial": make_lines(CELLS, first)})
     assert "| fast | 2 |" in table
-    assert "| policy-aware | 0 of 1 | not run |" in table
+    assert "Not run: sample lenet-relu init policy:3-1-7,no-base (policy-aware)." in table
     study.run(CELLS, silent)
     both = study.journal.read()
     assert both[:1] == first
@@ -40,12 +40,12 @@ def test_a_stopped_study_goes_on_and_tells_what_is_missing(tmp_path: Path) -> No
         "sample_lenet-relu_init_none.png",
         "sample_lenet-relu_init_policy-3-1-7-no-base.png",
     ]
-    assert "not run" not in render_markdown({"trial": make_lines(CELLS, both)})
+    assert "Not run" not in render_markdown({"trial": make_lines(CELLS, both)})
     assert "| sample | lenet-relu | init | 10.0 |" in render_models(both)
     elsewhere = [replace(cell, part="another") for cell in CELLS]
     study.run(elsewhere, silent)
     assert study.journal.read() == both, "another part that asks the same gets what is there"
-    assert "not run" not in render_markdown({"another": make_lines(elsewhere, both)})
+    assert "Not run" not in render_markdown({"another": make_lines(elsewhere, both)})
     paths = make_paths(CELLS[:1], both)[GREY, "lenet-relu", "init", "none"]["fast"]
     rows = both[0]["rows"]
     assert paths[-1] == pytest.approx((rows[0]["seconds"], mean(row["psnr_transformed"] for row in rows)), rel=1e-4)
@@ -70,3 +70,13 @@ def test_lines_of_an_earlier_audit_are_not_taken_for_new_ones(tmp_path: Path) ->
     assert "audit_version" not in first
     assert second["audit_version"] == AUDIT_VERSION
     assert len(second["rows"]) == 2
+
+
+def test_the_images_are_the_first_of_the_balanced_choice(tmp_path: Path) -> None:
+    sample = data.load("fashion-mnist-sample")
+    study = AttackStudy(tmp_path, {GREY: sample}, seed=3)
+    study.run([replace(CELLS[0], images=(1, 3))], silent)
+    (line,) = study.journal.read()
+    order = data.choose_attacked(sample, 4, 3)
+    assert [row["image"] for row in line["rows"]] == [order[1], order[3]]
+    assert line["provenance"]["cores"] >= 1

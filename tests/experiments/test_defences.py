@@ -10,6 +10,7 @@ from gradveil import data
 from gradveil.data import DataSet
 from gradveil.defences import parse_arm
 from gradveil.experiments.defences import GREY, PARTS, DefenceStudy, DefenceTrial, TrialJob
+from gradveil.experiments.versions import versions_of
 from gradveil.training import FAST
 
 TRIALS = [
@@ -62,6 +63,13 @@ def test_what_is_in_the_journal_is_not_run_again(study: DefenceStudy, monkeypatc
     assert len(again.entries()) == len(TRIALS)
 
 
+def test_the_images_are_those_of_the_balanced_choice(study: DefenceStudy) -> None:
+    for entry in study.entries():
+        (place,) = data.choose_attacked(small_data(), 1, entry["trial"]["seed"])
+        assert {row["image"] for row in entry["rows"]} == {place}
+        assert entry["provenance"]["torch"]
+
+
 def test_a_training_that_diverges_is_noted(tmp_path: Path) -> None:
     study = make_study(tmp_path)
     study.training = replace(study.training, learning_rate=3e38, muon=0.0)
@@ -103,8 +111,10 @@ def test_trials_of_an_earlier_audit_are_read_and_told_apart(tmp_path: Path) -> N
     study = make_study(tmp_path)
     described = study.describe()
     training = {**described["training"], "label_smoothing": 0.1}
-    del described["audit_version"], training["loss"]
+    del described["audit_version"], described["image_choice"], training["loss"]
     study.journal.append({"trial": TRIALS[0].to_record(), "study": {**described, "training": training}})
     assert study.entries() == []
-    assert len(study.entries_of(1)) == 1
-    assert study.newest_version() == 1
+    (old,) = study.entries_of_any_version()
+    assert versions_of(old)["audit_version"] == versions_of(old)["image_choice"] == 1
+    study.steps = 99
+    assert study.entries_of_any_version() == []

@@ -21,14 +21,17 @@ def test_the_policies_are_distinct_functions_and_a_longer_draw_only_adds() -> No
 
 
 def test_the_scored_images_are_not_the_attacked_ones() -> None:
-    assert not set(score_study.SCORED) & set(score_study.ATTACKED)
+    sample = data.load("fashion-mnist-sample")
+    attacked = {data.choose_attacked(sample, 8, 0)[number] for number in score_study.ATTACKED}
+    assert len(attacked) == 8
+    assert not attacked & set(data.choose_scored(sample, score_study.SCORED, 0))
     cells = list(attack_cells(["lenet"], ["3-1-7"]))
     assert [cell.phase for cell in cells] == ["init", "step-10", "final"]
     assert all(cell.images == score_study.ATTACKED for cell in cells)
 
 
 def test_every_score_is_written_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(score_study, "SCORED", (200, 201, 202, 203))
+    monkeypatch.setattr(score_study, "SCORED", 4)
     quick = {name: replace(studied, images=4) for name, studied in STUDIED.items() if "brief" not in name}
     monkeypatch.setattr(score_study, "STUDIED", quick)
     study = ScoreStudy(tmp_path, data.load("fashion-mnist-sample"))

@@ -15,7 +15,7 @@ from gradveil.cli.options import AsJson, Device, Out, Overwrite, Quiet, Seed, ma
 from gradveil.cli.policy_files import read_arm
 from gradveil.cli.progress import progress_bar
 from gradveil.client import Weights
-from gradveil.data import DataSet
+from gradveil.data import DataSet, choose_attacked
 from gradveil.defences import Arm, build_defended, parse_arm
 from gradveil.errors import KnowledgeError, SettingsError
 from gradveil.machine import find_device
@@ -27,7 +27,7 @@ from gradveil.training import BRIEF, Checkpoint, TrainingSettings, load_checkpoi
 DataName = Annotated[str, typer.Option("--data", help="A name of 'gradveil data list', folder:PATH or npz:PATH.")]
 ModelName = Annotated[str, typer.Option("--model", help="A model by name, or your own as package.module:factory.")]
 AttackName = Annotated[str, typer.Option("--attack", help="Attack by name, such as fast, adam-cosine or standard.")]
-Images = Annotated[str, typer.Option("--images", help="Test images: how many of the first, or places, as in 3,14,15.")]
+Images = Annotated[str, typer.Option("--images", help="Test images: how many, or their places, as in 3,14,15.")]
 Phase = Annotated[
     str | None, typer.Option("--phase", help="init: weights as they are drawn. For others, --checkpoint.")
 ]
@@ -66,7 +66,7 @@ def attack_images(
     with claimed_folder(out, "attack", overwrite) as folder, progress_bar(console) as progress:
         loaded = data_sets.load(data, None, progress)
         spec, weights, name, training = choose_weights(model, phase, checkpoint, loaded, arm, seed)
-        places = choose_images(images, len(loaded.test))
+        places = choose_images(images, loaded, seed)
         settings = AuditSettings(
             phases=(name,),
             attacks=(attack,),
@@ -132,16 +132,18 @@ def check_model(path: Path, loaded: Checkpoint, arm: Arm, seed: int) -> None:
         )
 
 
-def choose_images(text: str, count: int) -> tuple[int, ...]:
-    """Read `4` as the first four images, and `3,14` or `7,` as places."""
+def choose_images(text: str, data: DataSet, seed: int) -> tuple[int, ...]:
+    """Read `4` as four images of the seed's balanced choice, and `3,14` or `7,` as places."""
+    count = len(data.test)
     try:
         numbers = [int(part) for part in text.split(",") if part.strip()]
     except ValueError as error:
         raise SettingsError(f"images '{text}': give a number, or places with commas between, as in 3,14") from error
-    places = tuple(numbers) if "," in text else tuple(range(numbers[0] if numbers else 0))
-    if not places or len(set(places)) < len(places) or min(places) < 0 or max(places) >= count:
+    named = "," in text
+    wrong = not numbers or len(set(numbers)) < len(numbers) or min(numbers) < 0 or max(numbers) >= count
+    if wrong if named else not numbers or not 1 <= numbers[0] <= count:
         raise SettingsError(f"images '{text}': give 1 to {count} images, or different places from 0 to {count - 1}")
-    return places
+    return tuple(numbers) if named else choose_attacked(data, numbers[0], seed)
 
 
 def refuse_if_unusable(report: AuditReport) -> None:
@@ -202,8 +204,12 @@ def make_table(rows: Sequence[Row]) -> Table:
         table.add_row(
             str(row.image),
             *(
-                f"{getattr(row, f'psnr_{target}'):.1f} ({getattr(row, f'floor_{target}'):.1f})"
-                for target in ("transformed", "original", "aligned")
+                f"{score:.1f} ({floor:.1f})"
+                for score, floor in (
+                    (row.psnr_transformed, row.floor_transformed),
+                    (row.psnr_original, row.floor_original),
+                    (row.aligned_original, row.aligned_floor_original),
+                )
             ),
             f"{row.ssim_transformed:.2f}",
             "yes" if row.label_found else "no",

@@ -32,6 +32,11 @@ COMMANDS: dict[str, Entry] = {
         "federate",
         "Train together with others on Flower; the weights, captured rounds and federate.json go to the folder.",
     ),
+    "report": Entry(
+        "report",
+        "report",
+        "Draw the page of an audit again, compare several, or check with --verify that nothing was changed.",
+    ),
     "score": Entry(
         "score",
         "score_policy",

@@ -15,8 +15,7 @@ from rich.table import Table
 
 from gradveil import data as data_sets
 from gradveil.attacks import find_attack
-from gradveil.cli.audit import make_table as make_audit_table
-from gradveil.cli.audit import write_results
+from gradveil.cli.audit_table import print_report
 from gradveil.cli.data import Root
 from gradveil.cli.options import AsJson, Out, Overwrite, Quiet, Seed, make_console, print_json, run_folder
 from gradveil.cli.policy_files import read_arm, read_policy
@@ -24,8 +23,8 @@ from gradveil.cli.progress import progress_bar
 from gradveil.data import DataSet
 from gradveil.errors import SettingsError
 from gradveil.federated import FEDAVG, FederatedSettings, RoundOutcome, is_unfinished
-from gradveil.reports import draw_leak_by_round, draw_rounds
-from gradveil.results import record, write_file
+from gradveil.reports import draw_leak_by_round, draw_rounds, pictures_of, record_of, write_audit
+from gradveil.results import write_file
 from gradveil.types import LocalTraining, Mode, OptimiserName
 
 DEFAULTS = FederatedSettings()
@@ -36,9 +35,7 @@ SHOWN = 10
 Data = Annotated[str, typer.Option("--data", help="A name of 'gradveil data list', folder:PATH or npz:PATH.")]
 Model = Annotated[str, typer.Option("--model", help="A model by name, or your own as package.module:factory.")]
 Clients = Annotated[int, typer.Option("--clients", help="Participants; each image belongs to one of them.")]
-Rounds = Annotated[
-    int | None, typer.Option("--rounds", help="Default: 12 passes over all images with fedsgd, 20 rounds with fedavg.")
-]
+Rounds = Annotated[int | None, typer.Option("--rounds", help="Default: as many as 12 passes over all images take.")]
 AlgorithmName = Annotated[
     str, typer.Option("--algorithm", help="fedsgd: clients send gradients; fedavg: weight changes of local training.")
 ]
@@ -56,17 +53,20 @@ PartitionName = Annotated[
 ]
 BatchSize = Annotated[
     int | None,
-    typer.Option("--batch-size", help="Images of a client's gradient, or of a local step. Default: 64 / clients; 32."),
+    typer.Option("--batch-size", help="Images of a client's gradient, or of a local step. Default: 64 / clients; 8."),
 ]
 LocalEpochs = Annotated[
-    int | None, typer.Option("--local-epochs", help="Passes over its images in a round of fedavg; 1 unless given.")
+    int | None, typer.Option("--local-epochs", help="Passes over its images in a round of fedavg, instead of steps.")
 ]
-LocalSteps = Annotated[int | None, typer.Option("--local-steps", help="Steps of a round of fedavg, instead of epochs.")]
+LocalSteps = Annotated[int | None, typer.Option("--local-steps", help="Steps of a round of fedavg; 5 unless given.")]
 LocalOptimiser = Annotated[str, typer.Option("--local-optimiser", help="Optimiser of local steps: sgd, adam or muon.")]
 LearningRate = Annotated[
     float | None, typer.Option("--learning-rate", help="The server's with fedsgd, the clients' with fedavg.")
 ]
 LocalMomentum = Annotated[float, typer.Option("--local-momentum", help="Momentum of local steps.")]
+ServerMomentum = Annotated[
+    float, typer.Option("--server-momentum", help="Momentum of the server with fedavg; 0 adds the mean change alone.")
+]
 Capture = Annotated[str, typer.Option("--capture", help="Rounds whose updates are kept as capsules, e.g. 1,10.")]
 KeepTruth = Annotated[bool, typer.Option("--keep-truth", help="Let clients keep the images behind captured updates.")]
 Checkpoints = Annotated[str, typer.Option("--checkpoints", help="Rounds whose weights are kept, e.g. 1,100.")]
@@ -115,6 +115,7 @@ def federate(
     local_steps: LocalSteps = None,
     local_optimiser: LocalOptimiser = FEDAVG.optimiser,
     local_momentum: LocalMomentum = FEDAVG.momentum,
+    server_momentum: ServerMomentum = DEFAULTS.server_momentum,
     learning_rate: LearningRate = None,
     capture: Capture = "",
     keep_truth: KeepTruth = False,
@@ -154,6 +155,7 @@ def federate(
         rounds=rounds,
         batch_size=batch_size,
         local=choose_local(local_epochs, local_steps, batch_size, local_optimiser, learning_rate, local_momentum, mode),
+        server_momentum=server_momentum,
         training=training,
         least_valid=least_valid,
         largest_norm=largest_norm,
@@ -163,6 +165,8 @@ def federate(
     observed, kept = read_rounds(observe, "--observe"), read_rounds(checkpoints, "--checkpoints")
     captured = sorted({*read_rounds(capture, "--capture"), *observed})
     find_attack(observe_attack)
+    if observe_steps is not None and observe_steps < 1:
+        raise SettingsError(f"--observe-steps {observe_steps}: give 1 or more")
     with progress_bar(console) as loading:
         loaded = data_sets.load(data, root, loading)
     with run_folder(out, "federate", is_unfinished(out), resume, overwrite) as folder, rounds_bar(console) as progress:
@@ -221,9 +225,8 @@ def attack_captured(
     place.mkdir(exist_ok=True)
     title = f"{attack} on the updates of {report.settings.model}, {report.settings.arms[0]}"
     write_file(place / "leak.png", draw_leak_by_round(report.rows, title))
-    write_results(place, report, record("audit", report.settings.to_record(), report.to_figures()))
-    console.print(make_audit_table(report.summaries))
-    console.print(f"{place / 'report.html'}", highlight=False, soft_wrap=True)
+    write_audit(place, record_of(report), pictures_of(report))
+    print_report(console, report, place)
 
 
 def write_arm(base: bool, policy: str, others: Sequence[str]) -> str:
@@ -250,11 +253,11 @@ def choose_local(
             raise SettingsError(f"{name} '{value}': choose from {', '.join(get_args(allowed))}")
     return replace(
         FEDAVG,
-        epochs=FEDAVG.epochs if epochs is None and steps is None else epochs,
-        steps=steps,
-        batch_size=batch_size or FEDAVG.batch_size,
+        epochs=epochs,
+        steps=FEDAVG.steps if epochs is None and steps is None else steps,
+        batch_size=FEDAVG.batch_size if batch_size is None else batch_size,
         optimiser=optimiser,  # type: ignore[arg-type]
-        learning_rate=learning_rate or FEDAVG.learning_rate,
+        learning_rate=FEDAVG.learning_rate if learning_rate is None else learning_rate,
         momentum=momentum,
         mode=mode,  # type: ignore[arg-type]
     )

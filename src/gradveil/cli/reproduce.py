@@ -11,20 +11,25 @@ import typer
 from gradveil import data as data_sets
 from gradveil import models
 from gradveil.attacks import find_attack
+from gradveil.cli.crews import RayAddress, gather_crew
+from gradveil.cli.federated_study import federated_study
 from gradveil.cli.options import AsJson, Quiet, Seed, make_console, print_json
+from gradveil.cli.policies_hide import policies_hide
 from gradveil.cli.progress import progress_bar
 from gradveil.cli.single_transforms import single_transforms
+from gradveil.cli.study_folders import prepare_folder, require_results
+from gradveil.cli.verdict_study import verdict
 from gradveil.errors import SettingsError, UnknownNameError
 from gradveil.experiments import defence_tables, score_tables
-from gradveil.experiments.attack_cells import BEST, COLOUR, GREY, PARTS, Cell
+from gradveil.experiments.attack_cells import BEST, COLOUR, GREY, PARTS
 from gradveil.experiments.attack_comparisons import render_comparisons, render_models
 from gradveil.experiments.attack_sheets import draw_sheets, render_pictures
 from gradveil.experiments.attack_tables import make_lines, make_paths, render_markdown
 from gradveil.experiments.attacks import AttackStudy
 from gradveil.experiments.defences import PARTS as DEFENCE_PARTS
-from gradveil.experiments.defences import DefenceStudy, DefenceTrial
+from gradveil.experiments.defences import DefenceStudy
 from gradveil.experiments.score_study import MODELS, POLICIES, ScoreStudy, study_policies
-from gradveil.experiments.versions import KEY, name_version, newest
+from gradveil.experiments.versions import render_appendix, require_one_version, versions_of
 from gradveil.reports import draw_pareto, draw_paths
 from gradveil.results import record, to_json, write_file
 from gradveil.rng import generator
@@ -32,6 +37,9 @@ from gradveil.training import FAST
 
 app = typer.Typer(no_args_is_help=True, help="Make the tables of the documentation again.")
 app.command("single-transforms")(single_transforms)
+app.command("verdict")(verdict)
+app.command("federated")(federated_study)
+app.command("policies-hide")(policies_hide)
 Parts = Annotated[list[str] | None, typer.Option("--part", help=f"One of {', '.join(PARTS)}; all unless given.")]
 Folder = Annotated[Path, typer.Option("--out", help="Folder of the study; run again with the same one to go on.")]
 Colour = Annotated[
@@ -61,7 +69,7 @@ def attacks(
     chosen = {name: list(PARTS[name]()) for name in part or PARTS}
     check_names("model", model, {cell.model for cells in chosen.values() for cell in cells})
     console = make_console(quiet, as_json)
-    out.mkdir(parents=True, exist_ok=True)
+    prepare_folder(out, table, "cell", "attacks")
     torch.set_num_threads(1)
     with progress_bar(console) as progress:
         names = {GREY: "fashion-mnist-sample", **({COLOUR: colour} if colour else {})}
@@ -70,8 +78,8 @@ def attacks(
         if not table:
             for cells in chosen.values():
                 study.run([cell for cell in cells if model is None or cell.model in model], progress)
-    settings = {"parts": list(chosen), "colour": colour, "epochs": epochs, "seed": seed, "threads": 1}
-    written = write_attacks(out, study, chosen, settings)
+    settings = {"colour": colour, "epochs": epochs, "seed": seed, "threads": 1}
+    written = write_attacks(out, study, part or [], settings)
     if as_json:
         print_json(written)
     console.print(f"{out / 'attacks.md'}", highlight=False, soft_wrap=True)
@@ -85,26 +93,28 @@ def check_names(kind: str, names: Sequence[str] | None, allowed: Iterable[str]) 
             raise UnknownNameError(kind, name, known)
 
 
-def write_attacks(
-    out: Path, study: AttackStudy, parts: Mapping[str, Sequence[Cell]], settings: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Write the pictures of what was run, the tables, and the record of all cells."""
-    entries = newest(study.journal.read())
-    for (kind, name, phase, _), paths in make_paths(parts.get("speed", []), entries).items():
+def write_attacks(out: Path, study: AttackStudy, wanted: Sequence[str], settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Write the pictures of what was run, the tables, and the record of all cells: all parts that have results."""
+    entries = study.journal.read()
+    parts = {name: list(make()) for name, make in PARTS.items()}
+    every = {part: make_lines(cells, entries) for part, cells in parts.items()}
+    lines = {part: found for part, found in every.items() if any(line.rows for line in found)}
+    require_results(study.journal.path, wanted, list(lines))
+    for (kind, name, phase, _), paths in make_paths(parts["speed"], entries).items():
         title = f"{kind}, {name}, {phase}: {', '.join(paths)}"
         write_file(out / f"time-{kind}_{name}_{phase}.png", draw_paths(paths, title))
-    for part, cells in parts.items():
-        for file, sheet in draw_sheets(out, cells):
+    for part in lines:
+        for file, sheet in draw_sheets(out, parts[part]):
             write_file(out / f"{part}-{file}", sheet)
-    lines = {part: make_lines(cells, entries) for part, cells in parts.items()}
     text = [
-        render_markdown(lines, name_version(entries)),
+        render_markdown(lines),
         render_comparisons(lines, BEST),
         render_models(entries),
         render_pictures(out),
+        render_appendix(entries),
     ]
     write_file(out / "attacks.md", "\n".join(text))
-    written = record("reproduce attacks", settings, {"cells": entries})
+    written = record("reproduce attacks", {"parts": list(lines), **settings}, {"cells": entries})
     write_file(out / "attacks.json", to_json(written))
     return written
 
@@ -116,7 +126,7 @@ AttackName = Annotated[str, typer.Option("--attack", help="The attack that every
 Steps = Annotated[
     int | None, typer.Option("--steps", min=1, help="Steps of the attack, or of each member, instead of its own.")
 ]
-Workers = Annotated[int, typer.Option("--workers", help="Processes to use; the figures do not depend on it.")]
+WorkerCount = Annotated[int, typer.Option("--workers", help="Processes to use; the figures do not depend on it.")]
 
 
 @app.command("defences")
@@ -127,7 +137,8 @@ def defences(
     steps: Steps = None,
     epochs: Epochs = FAST.epochs,
     table: TableOnly = False,
-    workers: Workers = 1,
+    workers: WorkerCount = 1,
+    ray: RayAddress = None,
     out: Folder = Path("runs/defences"),
     quiet: Quiet = False,
     as_json: AsJson = False,
@@ -139,27 +150,32 @@ def defences(
         raise SettingsError("--part colour needs images: give --colour, e.g. --colour cifar100")
     chosen = {name: list(DEFENCE_PARTS[name]()) for name in part or DEFENCE_PARTS}
     console = make_console(quiet, as_json)
-    out.mkdir(parents=True, exist_ok=True)
-    with progress_bar(console) as progress:
+    prepare_folder(out, table, "trial", "defences")
+    with progress_bar(console) as progress, gather_crew(workers, ray) as crew:
         names = {GREY: "fashion-mnist-sample", **({COLOUR: colour} if colour else {})}
         loaded = {} if table else {key: data_sets.load(name, None, progress) for key, name in names.items()}
         training = replace(FAST, epochs=epochs, test_every=epochs, threads=1)
-        study = DefenceStudy(out, loaded, attack, steps, training=training, workers=workers)
-        for trials in chosen.values():
-            study.run(trials, progress)
-    written = write_defences(out, study, chosen)
+        study = DefenceStudy(out, loaded, attack, steps, training=training, workers=crew)
+        if not table:
+            for trials in chosen.values():
+                study.run(trials, progress)
+    written = write_defences(out, study, part or [])
     if as_json:
         print_json(written)
     console.print(f"{out / 'defences.md'}", highlight=False, soft_wrap=True)
 
 
-def write_defences(out: Path, study: DefenceStudy, parts: Mapping[str, Sequence[DefenceTrial]]) -> dict[str, Any]:
-    """Write the table, a picture for each part that has results, and the record of all trials."""
-    version = study.newest_version()
-    entries = [entry for entry in study.entries_of(version) if entry["trial"]["part"] in parts]
-    described = {**study.describe(), KEY: version}
+def write_defences(out: Path, study: DefenceStudy, wanted: Sequence[str]) -> dict[str, Any]:
+    """Write the tables, a picture for each part that has results, and the record of all trials."""
+    entries = study.entries_of_any_version()
+    require_study(study, entries)
+    every = {name: list(make()) for name, make in DEFENCE_PARTS.items()}
+    parts = {name: trials for name, trials in every.items() if any(one["trial"]["part"] == name for one in entries)}
+    require_results(study.journal.path, wanted, list(parts))
+    described = {**study.describe(), **versions_of(entries[0])}
     lines = {part: defence_tables.make_lines(trials, entries) for part, trials in parts.items()}
-    write_file(out / "defences.md", defence_tables.render_markdown(parts, lines, described))
+    text = [defence_tables.render_markdown(parts, lines, described), render_appendix(entries)]
+    write_file(out / "defences.md", "\n".join(text))
     for part, found in lines.items():
         panels = defence_tables.make_panels(found)
         if any(panels.values()):
@@ -167,6 +183,21 @@ def write_defences(out: Path, study: DefenceStudy, parts: Mapping[str, Sequence[
     written = record("reproduce defences", {"parts": list(parts), **described}, {"trials": entries})
     write_file(out / "defences.json", to_json(written))
     return written
+
+
+def require_study(study: DefenceStudy, entries: Sequence[Mapping[str, Any]]) -> None:
+    """Refuse settings that nothing was run with; say with which something was."""
+    if entries:
+        return
+    known = dict.fromkeys(
+        f"--attack {one['attack']} --epochs {one['training']['epochs']}"
+        + ("" if one["steps"] is None else f" --steps {one['steps']}")
+        for one in (entry["study"] for entry in study.journal.read())
+    )
+    raise SettingsError(
+        f"{study.journal.path} has no results of these settings: it has those of {', '.join(known) or 'none'}; "
+        "no table was written"
+    )
 
 
 Models = Annotated[
@@ -193,12 +224,16 @@ def scores(
         sample = data_sets.load("fashion-mnist-sample", None, progress)
         for name in model or MODELS:
             models.build(name, sample.shape, sample.classes, sample.mean, sample.std, generator(seed, "model"))
-        out.mkdir(parents=True, exist_ok=True)
+        for file in ("scores.jsonl", "journal.jsonl"):
+            prepare_folder(out, table, "cell", "scores", file)
         study = ScoreStudy(out, sample, seed)
         if not table:
             study.run(model or MODELS, chosen, progress)
-    lines = score_tables.make_lines(chosen, study.journal.read(), study.attacks.journal.read())
-    write_file(out / "scores.md", score_tables.render_markdown(lines))
+    scored, attacked = study.journal.read(), study.attacks.journal.read()
+    require_one_version([*scored, *attacked], study.journal.path)
+    lines = score_tables.make_lines(chosen, scored, attacked)
+    require_results(study.journal.path, model or [], list(dict.fromkeys(line.model for line in lines)))
+    write_file(out / "scores.md", "\n".join([score_tables.render_markdown(lines), render_appendix(attacked)]))
     settings = {"models": list(model or MODELS), "policies": chosen, "seed": seed, "threads": 1}
     result = record("reproduce scores", settings, {"lines": [asdict(line) for line in lines]})
     write_file(out / "scores.json", to_json(result))

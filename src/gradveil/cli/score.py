@@ -17,12 +17,12 @@ from gradveil.data import DataSet, Progress
 from gradveil.errors import OutputError, SettingsError
 from gradveil.losses import CrossEntropy, Loss
 from gradveil.machine import find_device
-from gradveil.metrics import mean_interval
+from gradveil.metrics import ClusterInterval, cluster_interval, mean_interval
 from gradveil.models import ModelSpec
 from gradveil.reports import draw_similarity
 from gradveil.results import record, write_file
 from gradveil.rng import generator
-from gradveil.scores import AccuracyScore, PrivacyScore, choose_accuracy_images, choose_privacy_images
+from gradveil.scores import AccuracyScore, PrivacyScore, choose_accuracy_images, choose_privacy_images, count_scorable
 from gradveil.training import load_checkpoint
 from gradveil.transforms import PolicySet, parse_policy
 
@@ -63,9 +63,9 @@ class PolicyScores:
         return {
             "policy": str(self.policy),
             "readable": self.policy.readable,
-            "privacy": to_interval(self.privacy),
+            "privacy": asdict(to_interval(self.privacy)),
             "privacy_of_images": self.privacy.tolist(),
-            "privacy_against_none": to_interval(self.privacy - none.privacy),
+            "privacy_against_none": asdict(to_interval(self.privacy - none.privacy)),
             "accuracy": sum(self.accuracy) / len(self.accuracy),
             "accuracy_of_batches": self.accuracy,
         }
@@ -74,8 +74,8 @@ class PolicyScores:
         accuracy = mean_interval(self.accuracy)
         return [
             str(self.policy),
-            mean_interval(self.privacy.tolist()).text(3),
-            "" if self is none else mean_interval((self.privacy - none.privacy).tolist()).text(3, signed=True),
+            to_interval(self.privacy).text(3),
+            "" if self is none else to_interval(self.privacy - none.privacy).text(3, signed=True),
             f"{accuracy.mean:.3f}" + ("" if accuracy.std is None else f" (std {accuracy.std:.3f})"),
         ]
 
@@ -114,8 +114,9 @@ class Scorer:
         return scores
 
 
-def to_interval(values: Tensor) -> dict[str, Any]:
-    return asdict(mean_interval(values.tolist()))
+def to_interval(values: Tensor) -> ClusterInterval:
+    """Average over the images of one model; fewer than six have no interval."""
+    return cluster_interval(values.tolist(), [0] * len(values))
 
 
 def score_policy(
@@ -148,7 +149,7 @@ def score_policy(
     with progress_bar(console) as progress:
         loaded = data_sets.load(data, None, progress)
         spec, trained, loss = choose_model(model, checkpoint, loaded, seed)
-        chosen = choose_privacy_images(len(loaded.test), images)
+        chosen = choose_privacy_images(loaded, images, seed)
         privacy = PrivacyScore(
             trained.to(place),
             loaded.test.images[chosen],
@@ -208,10 +209,10 @@ def make_accuracy(
     spec: ModelSpec, data: DataSet, form: str, batches: int, seed: int, device: torch.device
 ) -> AccuracyScore:
     """Make the score of a fresh model on whole batches of 100, or one batch of what there is."""
-    size = min(100, len(data.test) - len(data.test) // 5)
+    size = min(100, count_scorable(len(data.test)))
     if batches < 1:
         raise SettingsError(f"{batches} batches: give 1 or more")
-    places = choose_accuracy_images(len(data.test), size, batches)
+    places = choose_accuracy_images(data, seed, size, batches)
     return AccuracyScore(
         spec.build(generator(seed, "model")).to(device),
         data.test.images[places],
@@ -227,9 +228,9 @@ def make_table(lines: list[PolicyScores], scorer: Scorer, title: str, loss: Loss
     privacy, accuracy = scorer.privacy, scorer.accuracy
     table = Table(
         title=title,
-        caption=f"S_pri: mean ± half the 95% interval (n = {len(privacy.images)}, {privacy.quadrature.name}, "
-        f"{privacy.start} start, {loss}), lower hides more. S_acc ({accuracy.form}): {len(accuracy.batches)} × "
-        f"{len(accuracy.batches[0])} images, fresh model, higher costs less.",
+        caption=f"S_pri: mean ± half the 95% interval, from 6 images (n = {len(privacy.images)}, "
+        f"{privacy.quadrature.name}, {privacy.start} start, {loss}), lower hides more. S_acc ({accuracy.form}): "
+        f"{len(accuracy.batches)} × {len(accuracy.batches[0])} images, fresh model, higher costs less.",
     )
     for column in ("policy", "S_pri", "against none", "S_acc"):
         table.add_column(column, justify="left" if column == "policy" else "right")

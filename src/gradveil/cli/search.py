@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 
 from gradveil import data as data_sets
+from gradveil.cli.crews import RayAddress, gather_crew
 from gradveil.cli.data import Root
 from gradveil.cli.options import AsJson, Device, Out, Overwrite, Quiet, Seed, make_console, print_json
 from gradveil.cli.progress import progress_bar
@@ -31,7 +32,6 @@ from gradveil.search import (
     run_search,
 )
 from gradveil.training import TrainingSettings
-from gradveil.workers import Crew, Ray, Workers
 
 DEFAULTS = SearchSettings()
 PAGE_SECONDS = 2.0
@@ -70,9 +70,6 @@ QuadratureName = Annotated[
 ]
 ErrorShare = Annotated[float, typer.Option("--error", help="Share of the true best that racing may lose on average.")]
 WorkerCount = Annotated[int, typer.Option("--workers", help="Processes to use; the outcome does not depend on it.")]
-RayAddress = Annotated[
-    str | None, typer.Option("--ray", help="HOST:PORT of a Ray cluster to use instead of --workers.")
-]
 Validate = Annotated[int, typer.Option("--validate", help="Really attack and train with so many of the best.")]
 ValidationImages = Annotated[int, typer.Option("--validate-images", help="Images that each of them is attacked on.")]
 ValidationAttack = Annotated[str, typer.Option("--validate-attack", help="The attack that they are held against.")]
@@ -146,7 +143,7 @@ def search_policies(
     validation = Validation(validate_best, validate_attack, validate_images, validate_steps, workers)
     page = SearchPage(out)
     try:
-        with progress_bar(console) as show, gather(workers, ray) as crew:
+        with progress_bar(console) as show, gather_crew(workers, ray) as crew:
             result = run_search(
                 settings,
                 data_sets.load(data, root, show),
@@ -190,10 +187,6 @@ def choose_training(data: str, epochs: int | None) -> TrainingSettings:
     """Choose the papers' training of a semi-trained model, or a brief training on the bundled sample."""
     chosen = BRIEFLY_TRAINED if data == SAMPLE else SEMI_TRAINED
     return chosen if epochs is None else replace(chosen, epochs=epochs)
-
-
-def gather(workers: int, ray: str | None) -> Crew:
-    return Workers(workers) if ray is None else Ray(ray)
 
 
 def show_status(folder: Path, console: Console, as_json: bool) -> None:

@@ -56,7 +56,7 @@ def single_transforms(
     with progress_bar(console) as progress:
         loaded = data_sets.load(data, None, progress)
         # Refused now, not after the training.
-        choose_privacy_images(len(loaded.test), images)
+        choose_privacy_images(loaded, images, seed)
         out.mkdir(parents=True, exist_ok=True)
         study = SingleTransforms(out, loaded, model, chosen, checkpoint, epochs, fraction)
         weights = study.find_weights(progress)

@@ -1,1 +1,23 @@
 """Published tables and figures, and our own: what runs, and how it renders."""
+
+from gradveil.experiments.federated_parts import (
+    FEDERATED_PARTS,
+    prepare_federated_study,
+    run_federated_study,
+    write_federated_tables,
+)
+from gradveil.experiments.verdict_study import DATA as VERDICT_DATA
+from gradveil.experiments.verdict_study import PARTS as VERDICT_PARTS
+from gradveil.experiments.verdict_study import VerdictStudy
+from gradveil.experiments.verdict_tables import render_markdown as render_verdict
+
+__all__ = [
+    "FEDERATED_PARTS",
+    "VERDICT_DATA",
+    "VERDICT_PARTS",
+    "VerdictStudy",
+    "prepare_federated_study",
+    "render_verdict",
+    "run_federated_study",
+    "write_federated_tables",
+]

@@ -24,7 +24,9 @@ LARGE_GROUP = 12
 class Cell:
     """A few images, attacked in one way.
 
-    `evaluations`, if given, is how many gradients the attack may compute for one image.
+    `images` are numbers in the seed's balanced order of the test split (`choose_attacked`); they were positions in the
+    split itself while images were chosen by position. `evaluations`, if given, is how many gradients the attack may
+    compute for one image.
     """
 
     part: str

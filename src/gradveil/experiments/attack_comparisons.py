@@ -1,20 +1,29 @@
 """Which attack wins where, and by how much one beats another on the same images."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from gradveil.experiments.attack_tables import AttackLine, write_figure
-from gradveil.metrics import Interval, mean_interval
+from gradveil.experiments.attack_tables import MODEL, AttackLine
+from gradveil.experiments.old_rows import compare, write_figure
+from gradveil.metrics import ClusterInterval, cluster_interval, paired_interval
 
 Place = tuple[str, ...]
 Comparison = tuple[str, Sequence[str], str]
-COMPARED: dict[str, Comparison] = {
-    "speed": ("adam-cosine", ("fast", "strong"), "psnr_transformed"),
-    "policy": ("class-mean", ("fast", "policy-aware"), "psnr_original"),
+COMPARED: dict[str, tuple[Comparison, ...]] = {
+    "speed": (("adam-cosine", ("fast", "strong"), "psnr_transformed"),),
+    "policy": (
+        ("class-mean", ("fast", "policy-aware"), "psnr_original"),
+        ("fast", ("policy-aware",), "advantage_aligned"),
+    ),
 }
-"""For each part the control, what is held against it, and by which figure."""
-GAIN_COLUMNS = ("data", "model", "phase", "arm", "attack", "gain, dB", "n", "share of the control's time")
+"""For each part the controls, what is held against each, and by which figure."""
+FIGURES = {
+    "psnr_transformed": "PSNR of T(x)",
+    "psnr_original": "PSNR of x",
+    "advantage_aligned": "advantage at aligned x",
+}
+GAIN_COLUMNS = ("data", "model", "phase", "arm", "attack", "gain, dB", "median", "n", "share of the control's time")
 WINNER_COLUMNS = ("data", "model", "phase", "best of three", "advantage", "n", "best of all", "advantage", "next", "n")
 
 
@@ -37,12 +46,14 @@ def gains(lines: Sequence[AttackLine], comparison: Comparison) -> Iterator[list[
                 found = paired(ours.scores(figure), theirs.scores(figure))
                 if found is not None:
                     share = ours.seconds / theirs.seconds
-                    yield [*place, name, write_figure(found, signed=True), str(found.count), f"{share:.2f}"]
+                    median = f"{found.median:+.1f}"
+                    yield [*place, name, compare(found), median, str(found.count), f"{share:.2f}"]
 
 
-def paired(ours: Mapping[int, float], theirs: Mapping[int, float]) -> Interval | None:
-    shared = sorted(ours.keys() & theirs.keys())
-    return mean_interval([ours[image] - theirs[image] for image in shared]) if shared else None
+def paired(ours: Mapping[int, float], theirs: Mapping[int, float]) -> ClusterInterval | None:
+    """Compare two attacks on the images that both have; all are attacked on one model."""
+    first, second = ({(MODEL, image): score for image, score in scores.items()} for scores in (ours, theirs))
+    return paired_interval(first, second)
 
 
 def winners(lines: Sequence[AttackLine], best: Sequence[str]) -> Iterator[list[str]]:
@@ -54,18 +65,21 @@ def winners(lines: Sequence[AttackLine], best: Sequence[str]) -> Iterator[list[s
         yield [data, model, phase, *leading[0], count, *overall[0], " ".join(overall[1]), shared]
 
 
-def describe(ranking: Sequence[tuple[str, Interval]]) -> tuple[list[tuple[str, str]], str]:
+def describe(ranking: Sequence[tuple[str, ClusterInterval]]) -> tuple[list[tuple[str, str]], str]:
     """Write the first two attacks of a ranking with their advantages, and over how many images it was made."""
     texts = [(f"`{name}`", write_figure(figure, signed=True)) for name, figure in ranking[:2]]
     return [*texts, ("–", "–"), ("–", "–")], str(ranking[0][1].count) if ranking else "0"
 
 
-def ranked(scores: Mapping[str, Mapping[int, float]]) -> list[tuple[str, Interval]]:
+def ranked(scores: Mapping[str, Mapping[int, float]]) -> list[tuple[str, ClusterInterval]]:
     """Rank attacks by their mean over the images that all of them have."""
     shared = set.intersection(*(set(values) for values in scores.values())) if scores else set()
     if not shared:
         return []
-    means = {name: mean_interval([values[image] for image in sorted(shared)]) for name, values in scores.items()}
+    ones = [MODEL] * len(shared)
+    means = {
+        name: cluster_interval([scored[image] for image in sorted(shared)], ones) for name, scored in scores.items()
+    }
     return sorted(means.items(), key=lambda item: -item[1].mean)
 
 
@@ -73,17 +87,18 @@ def render_comparisons(parts: Mapping[str, Sequence[AttackLine]], best: Sequence
     """Write the comparisons of every part that has any."""
     text = []
     for part, lines in parts.items():
-        if part in COMPARED:
-            control, _, figure = COMPARED[part]
-            target = "T(x)" if figure == "psnr_transformed" else "x"
-            text += [f"## {part}: PSNR of {target} against `{control}`, image by image", ""]
-            text += [*render_table(GAIN_COLUMNS, gains(lines, COMPARED[part])), ""]
+        for comparison in COMPARED.get(part, ()):
+            rows = list(gains(lines, comparison))
+            if rows:
+                control, _, figure = comparison
+                text += [f"## {part}: {FIGURES[figure]} against `{control}`, image by image", ""]
+                text += [*render_table(GAIN_COLUMNS, rows), ""]
         if part == "budget":
             text += ["## Which attack wins where", "", *render_table(WINNER_COLUMNS, winners(lines, best)), ""]
     return "\n".join(text)
 
 
-def render_table(columns: Sequence[str], rows: Iterator[list[str]]) -> list[str]:
+def render_table(columns: Sequence[str], rows: Iterable[list[str]]) -> list[str]:
     head = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
     return [*head, *("| " + " | ".join(row) + " |" for row in rows)]
 

@@ -5,16 +5,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from gradveil.attacks import Attack, find_attack
-from gradveil.audit import AUDIT_VERSION, Attacked, Audit, AuditSettings
+from gradveil.audit import Attacked, Audit, AuditSettings
 from gradveil.client import Weights
-from gradveil.data import DataSet
+from gradveil.data import DataSet, choose_attacked, spread
 from gradveil.defences import CropFlip
 from gradveil.experiments.attack_cells import COLOUR, GREY, PHASES, Cell, measured
 from gradveil.experiments.attack_sheets import keep_pictures
-from gradveil.experiments.versions import KEY, version_of
+from gradveil.experiments.versions import PRESENT, versions_of
 from gradveil.journal import Journal
 from gradveil.metrics import psnr
 from gradveil.models import ModelSpec
@@ -52,7 +50,9 @@ class AttackStudy:
         """Run the cells that the journal does not have; one whose attack cannot be used is noted as refused."""
         items = [
             WorkItem(
-                {"cell": cell.to_record(), KEY: AUDIT_VERSION}, CellRun(self, cell), f"{cell.attack} on {cell.model}"
+                {"cell": cell.to_record(), **PRESENT},
+                CellRun(self, cell),
+                f"{cell.attack} on {cell.model}",
             )
             for cell in cells
             if cell.data in self.data
@@ -90,13 +90,18 @@ class AttackStudy:
             arms=(cell.arm,),
             phases=(cell.phase,),
             images=len(cell.images),
-            places=cell.images,
+            places=self.places_of(cell),
             labels="hidden" if cell.attack == "dlg" else "known",
             knows_defence=True,
             training=self.training_of(cell),
             group=len(cell.images),
             seed=self.seed,
         )
+
+    def places_of(self, cell: Cell) -> tuple[int, ...]:
+        """Find the positions of a cell's images in the test split."""
+        order = choose_attacked(self.data[cell.data], max(cell.images) + 1, self.seed)
+        return tuple(order[number] for number in cell.images)
 
     def attack_of(self, cell: Cell) -> Attack:
         attack = find_attack(cell.attack)
@@ -112,7 +117,8 @@ class AttackStudy:
             model = spec.build(generator(self.seed, "model"))
             model.load_state_dict(self.weights(cell, spec))
             test = self.data[cell.data].test
-            self.accuracies[key] = accuracy(model.eval(), test.take(torch.arange(min(TESTED_IMAGES, len(test)))))
+            tested = spread(test.labels, generator(self.seed, "tested images"))[:TESTED_IMAGES]
+            self.accuracies[key] = accuracy(model.eval(), test.take(tested))
         return self.accuracies[key]
 
     def weights(self, cell: Cell, spec: ModelSpec) -> Weights:
@@ -139,7 +145,7 @@ class AttackStudy:
 
 def identify(line: Mapping[str, Any]) -> object:
     """Say what a line measures: two parts of the study that ask the same share the answer."""
-    return [measured(line["cell"]), version_of(line)]
+    return [measured(line["cell"]), versions_of(line)]
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,19 +1,19 @@
 """What every defence costs and saves: which trials are run, and how one is run."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from gradveil.attacks import STANDARD_VERSION
-from gradveil.audit import AUDIT_VERSION, VERSIONS, AuditSettings, run_audit
-from gradveil.data import DataSet
+from gradveil.audit import AuditSettings, run_audit
+from gradveil.data import DataSet, choose_attacked
 from gradveil.errors import DivergenceError
-from gradveil.experiments.versions import KEY, version_of
+from gradveil.experiments.versions import PRESENT, versions_of
 from gradveil.journal import Journal
 from gradveil.study import OnProgress, WorkItem, run_missing
 from gradveil.training import FAST, TrainingSettings
-from gradveil.workers import Report, Shared, Workers
+from gradveil.workers import Crew, Report, Shared, Workers
 
 GREY, COLOUR = "sample", "colour"
 CONTROLS = ("none", "crop-flip")
@@ -95,14 +95,14 @@ class DefenceStudy:
     steps: int | None = None
     training: TrainingSettings = FAST
     floor_images: int = 2000
-    workers: int = 1
+    workers: int | Crew = 1
 
     def __post_init__(self) -> None:
         self.journal = Journal(self.folder / "journal.jsonl")
 
     def run(self, trials: Sequence[DefenceTrial], progress: OnProgress) -> None:
         """Run the trials that the journal does not have and whose data are at hand, several at a time."""
-        with Workers(self.workers) as crew:
+        with Workers(self.workers) if isinstance(self.workers, int) else nullcontext(self.workers) as crew:
             for name, data in self.data.items():
                 shared = crew.share(data)
                 items = [
@@ -119,24 +119,19 @@ class DefenceStudy:
 
     def entries(self) -> list[dict[str, Any]]:
         """Read the trials that were run as this study would run them."""
-        return self.entries_of(AUDIT_VERSION)
+        return [entry for entry in self.journal.read() if described(entry) == self.describe()]
 
-    def entries_of(self, version: int) -> list[dict[str, Any]]:
-        """Read the trials that were run with these settings by a version of the audit."""
-        wanted = {**self.describe(), KEY: version}
-        return [entry for entry in self.journal.read() if described(entry) == wanted]
-
-    def newest_version(self) -> int:
-        """Find the newest version of the audit that the journal has trials of."""
-        return max((version for version in VERSIONS if self.entries_of(version)), default=AUDIT_VERSION)
+    def entries_of_any_version(self) -> list[dict[str, Any]]:
+        """Read the trials that were run with this attack and training, by whatever version."""
+        wanted = {**self.describe(), **dict.fromkeys(PRESENT)}
+        return [entry for entry in self.journal.read() if {**described(entry), **dict.fromkeys(PRESENT)} == wanted]
 
     def describe(self) -> dict[str, Any]:
         return {
             "attack": self.attack,
-            "standard_version": STANDARD_VERSION,
             "steps": self.steps,
             "training": self.training.to_record(),
-            KEY: AUDIT_VERSION,
+            **PRESENT,
         }
 
     def models_of(self, trial: DefenceTrial) -> Path:
@@ -151,6 +146,7 @@ class DefenceStudy:
             arms=(trial.arm,),
             attacks=(self.attack,),
             images=trial.images,
+            places=choose_attacked(self.data[trial.data], trial.images, trial.seed),
             knows_defence=True,
             steps=trial.steps if self.steps is None else self.steps,
             training=replace(self.training, fraction=trial.fraction),
@@ -164,7 +160,7 @@ def described(entry: Mapping[str, Any]) -> dict[str, Any]:
     """Read how a trial was run; what earlier versions wrote is brought up to date."""
     study = entry["study"]
     training = TrainingSettings.from_record(study["training"]).to_record()
-    return {**study, "training": training, KEY: version_of(study)}
+    return {**study, "training": training, **versions_of(entry)}
 
 
 def identify(line: Mapping[str, Any]) -> object:

@@ -8,9 +8,10 @@ from typing import Any
 
 import torch
 
-from gradveil.data import DataSet, choose_public
+from gradveil.data import DataSet, choose_public, choose_scored
 from gradveil.experiments.attack_cells import GREY, PHASES, Cell
 from gradveil.experiments.attacks import AttackStudy
+from gradveil.experiments.versions import PRESENT, versions_of
 from gradveil.journal import Journal
 from gradveil.losses import CrossEntropy, parse_loss
 from gradveil.models import ModelSpec
@@ -25,8 +26,9 @@ from gradveil.workers import Report, Shared, Workers
 MODELS = ("lenet-relu", "convnet-4")
 POLICIES = 64
 ATTACKED = tuple(range(8))
-SCORED = tuple(range(200, 216))
-"""Positions in the test split: the images that are scored are not those that are attacked."""
+"""The first of those that are attacked."""
+SCORED = 16
+"""How many images are scored, none of which is attacked."""
 PUBLIC = 1000
 LOSS = FAST.loss
 """That of the training of the attacked models: scores and attacks see the same gradients."""
@@ -38,7 +40,7 @@ class StudiedScore:
 
     score: str
     rule: str = "trapezoid-21"
-    images: int = len(SCORED)
+    images: int = SCORED
 
 
 STUDIED: dict[str, StudiedScore] = {
@@ -96,9 +98,9 @@ class StudiedScoreJob:
         return {"values": values.tolist(), "seconds": time.process_time() - started}
 
 
-def identify(line: Mapping[str, Any]) -> dict[str, Any]:
+def identify(line: Mapping[str, Any]) -> object:
     """Tell cells apart; earlier versions named no loss and scored by plain cross-entropy."""
-    return {"loss": str(CrossEntropy()), **line["cell"]}
+    return {"loss": str(CrossEntropy()), **line["cell"]}, versions_of(line)
 
 
 def study_policies(seed: int, count: int = POLICIES) -> list[str]:
@@ -143,7 +145,7 @@ class ScoreStudy:
         with Workers(1) as crew:
             shared = crew.share(self.make_inputs(model, phase))
             cells = [ScoreCell(model, phase, policy, name) for name in STUDIED for policy in policies]
-            items = [WorkItem({"cell": asdict(cell)}, StudiedScoreJob(shared, cell)) for cell in cells]
+            items = [WorkItem({"cell": asdict(cell), **PRESENT}, StudiedScoreJob(shared, cell)) for cell in cells]
             run_missing(self.journal, items, crew, progress, f"scores on {model}, {phase}", identify)
 
     def make_inputs(self, model: str, phase: str) -> StudyInputs:
@@ -153,5 +155,5 @@ class ScoreStudy:
         built = spec.build(generator(self.seed, "model"))
         built.load_state_dict(self.attacks.weights(Cell("scores", GREY, model, phase, "none", "fast", ()), spec))
         task = Task(built.eval(), parse_loss(LOSS), data.shape, data.classes, data.mean, data.std)
-        images = data.test.take(torch.tensor(SCORED)).batch()
+        images = data.test.take(torch.tensor(choose_scored(data, SCORED, self.seed))).batch()
         return StudyInputs(ScoreInputs(task, images, choose_public(data, PUBLIC, self.seed).batch(), self.seed))

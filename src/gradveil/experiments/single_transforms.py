@@ -9,9 +9,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gradveil.data import DataSet
+from gradveil.data import IMAGE_CHOICE, DataSet
 from gradveil.defences import CropFlip
 from gradveil.errors import SettingsError
+from gradveil.experiments.versions import CHOICE, choice_of
 from gradveil.journal import Journal
 from gradveil.losses import CrossEntropy
 from gradveil.metrics import Interval, mean_interval
@@ -98,7 +99,8 @@ class SingleTransforms:
         """Say what decides the scores."""
         weights = hashlib.sha256(path.read_bytes()).hexdigest()
         loss = str(self.load(path).loss)
-        return {"data": self.data.name, "weights": weights, **vars(self.settings), "loss": loss}
+        study = {"data": self.data.name, "weights": weights, **vars(self.settings), "loss": loss}
+        return {**study, CHOICE: IMAGE_CHOICE}
 
     def train_model(self, progress: OnProgress) -> Path:
         """Train on a tenth of the images for 50 epochs with the papers' recipe, unless that was done before."""
@@ -131,7 +133,7 @@ class SingleTransforms:
 
     def make_score(self, checkpoint: Checkpoint) -> PrivacyScore:
         test, settings = self.data.test, self.settings
-        places = choose_privacy_images(len(test), settings.images)
+        places = choose_privacy_images(self.data, settings.images, settings.seed)
         return PrivacyScore(
             checkpoint.build(),
             test.images[places],
@@ -157,7 +159,7 @@ class SingleScoreJob:
 
 def identify(line: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
     """Tell lines apart; earlier versions named no loss and scored by plain cross-entropy."""
-    return {"loss": str(CrossEntropy()), **line["study"]}, line["function"]
+    return {"loss": str(CrossEntropy()), **line["study"], CHOICE: choice_of(line["study"])}, line["function"]
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,102 @@
+"""The options of `gradveil audit`. One that is not given leaves the value of the preset, or of the audit to resume."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gradveil.audit import PRESETS, AuditSettings
+from gradveil.training import BRIEF
+from gradveil.types import ONE_GRADIENT
+
+QUICK = AuditSettings()
+
+
+def option(name: str, text: str, default: object = None) -> object:
+    """Declare an option without a default of its own; its help names the value of the preset `quick`."""
+    return typer.Option(name, help=text if default is None else f"{text} [quick: {default}]")
+
+
+PresetName = Annotated[
+    str | None, option("--preset", f"The values of all options that are not given: {', '.join(PRESETS)}.", "quick")
+]
+DataName = Annotated[str | None, option("--data", "Data set; see `gradveil data list`.", QUICK.data)]
+ModelName = Annotated[
+    str | None, option("--model", "Model: lenet-relu, convnet-16, resnet20-4, my_package.models:make.", QUICK.model)
+]
+Defences = Annotated[
+    list[str] | None,
+    option("--defence", "An arm: crop-flip, or defences such as policy:3-1-7,gaussian:1e-3. Repeat for more arms."),
+]
+Policies = Annotated[
+    list[str] | None, option("--policy", "Short for --defence policy:X; X may be the policies.json of a search.")
+]
+NoControl = Annotated[
+    bool, typer.Option("--no-control", help="Do not add the arm none, which shows that the attack works at all.")
+]
+Phases = Annotated[list[str] | None, option("--phase", "init, step-N, epoch-N or final. Repeat for more phases.")]
+Attacks = Annotated[list[str] | None, option("--attack", "Attack by name. Repeat for more attacks.")]
+Images = Annotated[int | None, option("--images", "The most test images to attack.", QUICK.images)]
+AllImages = Annotated[
+    bool, typer.Option("--all-images", help="Attack all of them, even where fewer settle the question.")
+]
+Labels = Annotated[
+    str | None, option("--labels", "known: the attacker is told the labels; hidden: it is not.", QUICK.labels)
+]
+Untold = Annotated[
+    bool, typer.Option("--untold", help="Do not tell the attacker the arm's defences; it never knows their draws.")
+]
+Steps = Annotated[int | None, option("--steps", "Steps of the attack, or each member, instead of its own.")]
+Epochs = Annotated[int | None, option("--epochs", "Epochs of the training before the later phases.", BRIEF.epochs)]
+Epsilon = Annotated[
+    float | None, option("--epsilon", "Decibels over chance that an attack must reach.", QUICK.rule.epsilon)
+]
+Delta = Annotated[
+    float | None, option("--delta", "Share of images that it may reach before it is a leak.", QUICK.rule.delta)
+]
+Gamma = Annotated[float | None, option("--gamma", "Accuracy that a defence may cost, as a share.", QUICK.rule.gamma)]
+Canary = Annotated[
+    int | None, option("--canary", "Attack so many readable cards as well, and try to read what was rebuilt.")
+]
+FailAbove = Annotated[
+    float | None,
+    option("--fail-above", "Exit with 3 if a defended arm leaks and its mean or a confirmed image lies above, in dB."),
+]
+Participants = Annotated[
+    int | None, option("--participants", "Attack the mean of so many clients' updates, as secure aggregation does.")
+]
+ImagesPerClient = Annotated[
+    int | None, option("--images-per-client", "Images that a client has; they go into one update.", 1)
+]
+LocalSteps = Annotated[
+    int | None, option("--local-steps", "Steps that a client takes before it releases its weight change.")
+]
+LocalEpochs = Annotated[
+    int | None, option("--local-epochs", "Passes over its images that a client makes, instead of steps.")
+]
+LocalBatchSize = Annotated[
+    int | None, option("--local-batch-size", "Images of a local step; all that the client has unless given.")
+]
+LocalRate = Annotated[
+    float | None, option("--local-learning-rate", "Learning rate of local steps.", ONE_GRADIENT.learning_rate)
+]
+LocalMomentum = Annotated[
+    float | None, option("--local-momentum", "Momentum of local steps with sgd.", ONE_GRADIENT.momentum)
+]
+LocalOptimiser = Annotated[
+    str | None, option("--local-optimiser", "sgd, adam or muon (the fast recipe's).", ONE_GRADIENT.optimiser)
+]
+Shuffle = Annotated[bool, typer.Option("--local-shuffle", help="Take the images in a new random order at every pass.")]
+ModeName = Annotated[
+    str | None,
+    option("--mode", "Batch normalisation and dropout as in eval (a diagnostic) or train.", ONE_GRADIENT.mode),
+]
+Capsules = Annotated[
+    list[Path] | None, option("--capsule", "Attack a captured round instead, a file of capsules/. Repeat for more.")
+]
+Truths = Annotated[list[Path] | None, option("--truth", "The truth part of a capsule that does not lie beside it.")]
+Workers = Annotated[int, typer.Option("--workers", help="Processes to use; the figures do not depend on it.")]
+Resume = Annotated[
+    bool, typer.Option("--resume", help="Go on with the unfinished audit in --out; no other option is needed.")
+]
+SeedOrNone = Annotated[int | None, option("--seed", "The one seed that every random draw comes from.", 0)]

@@ -1,0 +1,61 @@
+"""`gradveil reproduce policies-hide`: does a policy hide the original from someone who knows it?"""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import torch
+import typer
+
+from gradveil import data as data_sets
+from gradveil.cli.options import AsJson, Quiet, make_console, print_json
+from gradveil.cli.progress import progress_bar
+from gradveil.cli.study_folders import prepare_folder, require_results
+from gradveil.errors import UnknownNameError
+from gradveil.experiments.hide_tables import make_lines, render_markdown
+from gradveil.experiments.policies_hide import IMAGES, SEEDS, HideStudy, trials
+from gradveil.experiments.versions import render_appendix
+from gradveil.results import record, to_json, write_file
+
+DataName = Annotated[str, typer.Option("--data", help="Images; fashion-mnist has enough for all that is asked.")]
+Arms = Annotated[
+    list[str] | None, typer.Option("--arm", help="Run this arm only, also several times; all unless given.")
+]
+Seeds = Annotated[int, typer.Option("--seeds", min=1, max=SEEDS, help="How many seeds to run.")]
+Images = Annotated[int, typer.Option("--images", min=1, help="How many test images to attack.")]
+TableOnly = Annotated[bool, typer.Option("--table", help="Run nothing: write the table of what is there.")]
+Folder = Annotated[Path, typer.Option("--out", help="Folder of the study; run again with the same one to go on.")]
+
+
+def policies_hide(
+    data: DataName = "fashion-mnist",
+    arm: Arms = None,
+    seeds: Seeds = SEEDS,
+    images: Images = IMAGES,
+    table: TableOnly = False,
+    out: Folder = Path("runs/policies-hide"),
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Learn to invert updates under every policy, and attack; a run that was stopped goes on where it was."""
+    known = list(dict.fromkeys(one.arm for one in trials()))
+    for name in arm or []:
+        if name not in known:
+            raise UnknownNameError("arm", name, known)
+    chosen = [replace(one, images=images) for one in trials() if one.seed < seeds and (arm is None or one.arm in arm)]
+    console = make_console(quiet, as_json)
+    prepare_folder(out, table, "trial", "policies-hide")
+    torch.set_num_threads(1)
+    with progress_bar(console) as progress:
+        study = HideStudy(out, None if table else data_sets.load(data, None, progress))
+        if not table:
+            study.run(chosen, progress)
+    entries = study.journal.read()
+    lines = make_lines(entries)
+    require_results(study.journal.path, arm or [], list(dict.fromkeys(line.arm for line in lines)))
+    write_file(out / "policies-hide.md", "\n".join([render_markdown(lines, entries), render_appendix(entries)]))
+    written = record("reproduce policies-hide", {"seeds": seeds, "images": images, "threads": 1}, {"trials": entries})
+    write_file(out / "policies-hide.json", to_json(written))
+    if as_json:
+        print_json(written)
+    console.print(f"{out / 'policies-hide.md'}", highlight=False, soft_wrap=True)

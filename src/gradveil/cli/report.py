@@ -1,0 +1,92 @@
+"""`gradveil report`: draw an audit's page again, compare audits, or check that their files belong together."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gradveil.cli.options import Quiet, make_console
+from gradveil.errors import DataError, OutputError, SettingsError
+from gradveil.reports import is_page, read_audit, render_audit, render_comparison, verify_audit, write_csv
+from gradveil.results import write_file
+
+PRIVATE, OPEN = 0o600, 0o644
+COMPARISON = "comparison.html"
+
+Folders = Annotated[list[Path], typer.Argument(help="Folder of an audit. Several are compared on one page.")]
+Target = Annotated[
+    Path | None,
+    typer.Option("--out", help="Page or folder to write to: DIR/report.html unless given, or ./comparison.html."),
+]
+Verify = Annotated[bool, typer.Option("--verify", help="Write nothing; check that the files are unchanged.")]
+NoOriginals = Annotated[
+    bool, typer.Option("--no-originals", help="Leave out all pictures: rebuilt ones show what originals show.")
+]
+
+
+def report(
+    folders: Folders,
+    out: Target = None,
+    verify: Verify = False,
+    no_originals: NoOriginals = False,
+    quiet: Quiet = False,
+) -> None:
+    """Draw the page of an audit again, compare several, or check with --verify that nothing was changed."""
+    console = make_console(quiet, False)
+    if verify:
+        if out is not None or no_originals:
+            raise SettingsError("--verify writes nothing: leave out --out and --no-originals")
+        verify_all(folders, quiet)
+        return
+    path = draw_one(folders[0], out, not no_originals) if len(folders) == 1 else compare(folders, out)
+    console.print(str(path), highlight=False, markup=False, soft_wrap=True)
+
+
+def verify_all(folders: list[Path], quiet: bool) -> None:
+    """Print one line for each folder that holds; the first error stands for all that do not."""
+    problems = []
+    for folder in folders:
+        try:
+            line = verify_audit(folder)
+        except DataError as error:
+            problems.append(str(error))
+        else:
+            if not quiet:
+                typer.echo(line)
+    if problems:
+        raise DataError("does not hold: " + "; ".join(problems))
+
+
+def draw_one(folder: Path, out: Path | None, originals: bool) -> Path:
+    """Draw the page of one folder; without --out the folder's table is written again as well."""
+    record, pictures = read_audit(folder)
+    page = render_audit(record, pictures, originals)
+    path = find_target(out, folder / "report.html")
+    write_file(path, page, PRIVATE if originals and pictures is not None else OPEN)
+    if out is None:
+        write_file(folder / "audit.csv", write_csv(record))
+    return path
+
+
+def compare(folders: list[Path], out: Path | None) -> Path:
+    names = [str(folder) for folder in folders]
+    if len({folder.resolve() for folder in folders}) < len(folders):
+        raise SettingsError(f"{', '.join(names)}: name each folder once")
+    page = render_comparison({name: read_audit(Path(name))[0] for name in names})
+    path = find_target(out, Path(COMPARISON))
+    write_file(path, page, OPEN)
+    return path
+
+
+def find_target(out: Path | None, default: Path) -> Path:
+    """Say where the page goes; a file that is no page of ours is never replaced."""
+    path = default if out is None else out
+    if path.suffix != ".html" or path.is_dir():
+        path = path / default.name
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.exists() and not is_page(path.read_text(encoding="utf-8", errors="replace")):
+            raise OutputError(f"{path} is not a page of gradveil: choose another place with --out")
+    except OSError as error:
+        raise OutputError(f"cannot write {path}: {error.strerror}; choose another place with --out") from error
+    return path

@@ -1,0 +1,56 @@
+"""The table of what policies hide."""
+
+from typing import Any
+
+from gradveil.experiments.hide_tables import COLUMNS, make_lines, render_markdown
+
+
+def entry(arm: str, seed: int, gain: float, found: bool) -> dict[str, Any]:
+    row = {
+        "status": "ok",
+        "psnr_original": 12 + gain,
+        "floor_original": 10.0,
+        "advantage_original": gain,
+        "identified_original": found,
+    }
+    failed = {**row, "status": "failed", "identified_original": None}
+    swapped = {"gain": gain, "identified": found, "swapped_gain": -1.0, "swapped_identified": False}
+    phase = {"rows": [row] * 8 + [failed], "swapped": [swapped] * 8}
+    return {
+        "trial": {"arm": arm, "seed": seed, "public": 10, "private": 10, "model": "lenet-relu"},
+        "study": {"data": "some", "training": {"epochs": 2}},
+        "test_accuracy": 0.5,
+        "phases": {"init": phase, "final": phase},
+    }
+
+
+def test_seeds_of_an_arm_are_put_together_and_failures_are_counted() -> None:
+    entries = [entry("none", 0, 4.0, True), entry("none", 1, 2.0, False), entry("crop-flip", 0, 1.0, False)]
+    lines = make_lines(entries)
+    assert [(line.arm, line.phase) for line in lines] == [
+        ("none", "init"),
+        ("crop-flip", "init"),
+        ("none", "final"),
+        ("crop-flip", "final"),
+    ]
+    first = lines[0]
+    assert (first.aligned.mean, first.plain.mean, first.swapped.mean) == (3, 5, -1)
+    assert (first.aligned.clusters, first.aligned.count, first.failed) == (2, 16, 2)
+    assert (first.identified.found, first.identified.count) == (8, 16)
+
+
+def test_the_table_has_a_line_for_each_and_says_what_one_seed_means() -> None:
+    entries = [entry("none", 0, 4.0, True)]
+    text = render_markdown(make_lines(entries), entries)
+    table = [line for line in text.splitlines() if line.startswith("|")]
+    assert len(table) == 4
+    assert all(line.count("|") == len(COLUMNS) + 1 for line in table)
+    assert "8 (1 failed)" in table[2]
+    assert "100% (63–100)" in table[2]
+    assert "does not speak of another seed" in text
+
+
+def test_an_arm_without_a_sound_row_has_no_line() -> None:
+    empty = entry("none", 0, 4.0, True)
+    empty["phases"] = {phase: {"rows": [], "swapped": []} for phase in ("init", "final")}
+    assert make_lines([empty]) == []
