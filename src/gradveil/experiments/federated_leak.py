@@ -9,11 +9,10 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from gradveil.attacks import STANDARD_VERSION
 from gradveil.audit import AUDIT_VERSION, load_capsules
 from gradveil.data import IMAGE_CHOICE, DataSet
 from gradveil.experiments.federated import RECIPE, SMALL
-from gradveil.experiments.versions import CHOICE, KEY, STANDARD
+from gradveil.experiments.versions import CHOICE, KEY
 from gradveil.federated import FederatedSettings, find_capsules, is_unfinished, run_federated
 from gradveil.journal import Journal
 from gradveil.machine import threads
@@ -104,8 +103,8 @@ class LeakTrial:
     round: int
 
     def key(self) -> dict[str, Any]:
-        """Return the fields that identify the trial in the journal."""
-        versions = {KEY: AUDIT_VERSION, CHOICE: IMAGE_CHOICE, STANDARD: STANDARD_VERSION}
+        """Return the fields that identify the trial in the journal; `fast` has no version of its own."""
+        versions = {KEY: AUDIT_VERSION, CHOICE: IMAGE_CHOICE}
         return {"leak": self.cell.to_record(), "round": self.round, "attack": ATTACK, **versions}
 
 
@@ -192,7 +191,7 @@ COLUMNS = (
 
 def make_table(chosen: Sequence[LeakTrial], entries: Sequence[Mapping[str, Any]]) -> list[str]:
     """Lay out what was attacked; what was not is counted below."""
-    known = {canonical({name: entry[name] for name in trial_names(entry)}): entry for entry in entries}
+    known = {canonical({name: entry[name] for name in chosen[0].key()}): entry for entry in entries}
     lines, missing = ["| " + " | ".join(COLUMNS) + " |", "|" + "---|" * len(COLUMNS)], 0
     for trial in sorted(chosen, key=lambda one: (one.cell.update, one.cell.settings.model, one.round)):
         entry = known.get(canonical(trial.key()))
@@ -205,10 +204,6 @@ def make_table(chosen: Sequence[LeakTrial], entries: Sequence[Mapping[str, Any]]
         "",
         f"{len(chosen) - missing} of {len(chosen)} rounds were attacked, with `{ATTACK}`, one training each, seed 0.",
     ]
-
-
-def trial_names(entry: Mapping[str, Any]) -> list[str]:
-    return [name for name in ("leak", "round", "attack", KEY, CHOICE, STANDARD) if name in entry]
 
 
 def write_line(trial: LeakTrial, summary: Mapping[str, Any]) -> list[str]:
