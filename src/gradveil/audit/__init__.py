@@ -14,7 +14,6 @@ from gradveil.audit.floors import Chance, Floors, FloorSettings, make_floors
 from gradveil.audit.gate import Leak, find_leaks
 from gradveil.audit.jobs import Attacked
 from gradveil.audit.kept import KeptWork, discard_work, is_unfinished, opened_work, read_work
-from gradveil.audit.learning import train_enough
 from gradveil.audit.own import FRAMES, add_control, audit_model
 from gradveil.audit.presets import PRESETS, Preset, change_settings, find_preset
 from gradveil.audit.report import AUDIT_VERSION, VERSIONS, AuditReport, Picture, describe_threat
@@ -71,7 +70,6 @@ __all__ = [
     "read_work",
     "run_audit",
     "summarise",
-    "train_enough",
 ]
 
 

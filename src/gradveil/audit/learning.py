@@ -2,20 +2,9 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
 
-from gradveil.training import TrainingSettings
-
-LEAST_STEPS = 100
-"""A training before the later phases takes at least so many steps, if nobody says how long it shall be."""
 DOUBT = 3.0
 """How many standard deviations above the share of the largest class an accuracy must lie to be called learnt."""
-
-
-def train_enough(training: TrainingSettings, images: int) -> TrainingSettings:
-    """Raise the epochs of a brief training until it takes enough steps on a small data set."""
-    epochs = max(training.epochs, math.ceil(LEAST_STEPS / training.steps_per_epoch(images)))
-    return replace(training, epochs=epochs)
 
 
 def find_unlearnt(accuracies: Mapping[str, float], chance: float, tested: int) -> tuple[str, ...]:

@@ -9,7 +9,6 @@ from torch import Tensor, nn
 from gradveil import data as data_sets
 from gradveil.attacks import Attack
 from gradveil.audit.audit import AnyArm, Audit, find_arm, find_data
-from gradveil.audit.learning import train_enough
 from gradveil.audit.presets import change_settings, find_preset
 from gradveil.audit.report import AuditReport
 from gradveil.audit.run import OnProgress
@@ -17,7 +16,7 @@ from gradveil.audit.settings import AuditSettings
 from gradveil.defences import Arm, parse_arm
 from gradveil.errors import SettingsError
 from gradveil.losses import Loss, parse_loss
-from gradveil.training import GIVEN
+from gradveil.training import GIVEN, train_enough
 from gradveil.workers import Crew
 
 UNDEFENDED = "none"

@@ -26,7 +26,6 @@ from gradveil.audit import (
     load_capsules,
     opened_work,
     read_work,
-    train_enough,
 )
 from gradveil.cli import audit_options as ask
 from gradveil.cli.audit_table import FILES, print_report
@@ -40,7 +39,7 @@ from gradveil.errors import SettingsError
 from gradveil.machine import find_device
 from gradveil.reports import draw_grid, pictures_of, record_of, to_png, write_audit
 from gradveil.results import claimed_folder, record, to_json, write_file
-from gradveil.training import GIVEN, load_given
+from gradveil.training import GIVEN, load_given, train_enough
 from gradveil.types import Reconstruction
 
 LEAKS = 3

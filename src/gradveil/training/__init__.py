@@ -2,6 +2,7 @@
 
 from gradveil.training.checkpoint import Checkpoint, Weights, load_checkpoint, save_checkpoint
 from gradveil.training.curves import Epoch, read_curves
+from gradveil.training.enough import train_enough
 from gradveil.training.given import GivenWeights, load_given
 from gradveil.training.loop import TrainingProgress, TrainingResult, accuracy, train
 from gradveil.training.phases import GIVEN, Phase, parse_phase, phase_steps
@@ -31,4 +32,5 @@ __all__ = [
     "read_curves",
     "save_checkpoint",
     "train",
+    "train_enough",
 ]
