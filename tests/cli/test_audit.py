@@ -8,10 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from gradveil import __version__
 from gradveil.cli import main
-from gradveil.data import fashion_mnist_sample
+from gradveil.data import fashion_mnist_sample, load
+from gradveil.models import ModelSpec
+from gradveil.rng import generator
 
 TINY = ("--images", "2", "--steps", "2", "--phase", "init", "--defence", "none", "--policy", "3-1-7", "--workers", "1")
 
@@ -152,6 +155,22 @@ def test_json_is_all_that_is_printed(
     assert printed.err == ""
 
 
+def test_trained_weights_are_attacked_as_they_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A plain state_dict: the phase is `given`, the loss plain cross-entropy, and the page never says untrained."""
+    sample = load("fashion-mnist-sample")
+    spec = ModelSpec("lenet-relu", sample.shape, sample.classes, sample.mean, sample.std)
+    torch.save(spec.build(generator(3, "model")).state_dict(), tmp_path / "mine.pt")
+    words = ("--images", "2", "--steps", "2", "--defence", "none", "--workers", "1", "--out", str(tmp_path / "a"))
+    assert run(monkeypatch, "audit", "--checkpoint", str(tmp_path / "mine.pt"), "--model", "lenet-relu", *words) == 0
+    record = json.loads((tmp_path / "a" / "audit.json").read_text())
+    assert [one["phase"] for one in record["summaries"]] == ["given"]
+    assert record["settings"]["local"]["loss"] == "cross-entropy"
+    assert "the given weights classify" in " ".join(capsys.readouterr().out.split())
+    assert "untrained" not in (tmp_path / "a" / "report.html").read_text()
+
+
 @pytest.mark.parametrize(
     ("words", "hint"),
     [
@@ -167,6 +186,11 @@ def test_json_is_all_that_is_printed(
         (("--images", "1001"), "fewer"),
         (("--phase", "later"), "init, step-N, epoch-N or final"),
         (("--phase", "epoch-9"), "epoch-3"),
+        (("--phase", "given"), "weights that come from elsewhere"),
+        (("--checkpoint", "nowhere.pt"), "name the model with --model"),
+        (("--checkpoint", "nowhere.pt", "--model", "lenet"), "is no file"),
+        (("--checkpoint", "nowhere.pt", "--phase", "final"), "leave out --phase"),
+        (("--loss", "hope"), "cross-entropy"),
         (("--labels", "guessed"), "known or hidden"),
         (("--device", "abacus"), "auto, cpu"),
         (("--seed", "-1"), "from 0 to"),

@@ -107,7 +107,7 @@ def test_everything_is_written_and_can_be_looked_at(gradveil: Command, few: str,
     assert {path.name for path in out.iterdir()} == files
     record = record_of(out)
     training = record["settings"]["training"]
-    assert (training["recipe"], training["fraction"], training["epochs"]) == ("paper", 0.1, 2)
+    assert (training["recipe"], training["fraction"], training["epochs"]) == ("paper", 1.0, 2)
     assert len(record["policies"]) == 3
     assert all({"policy", "privacy", "accuracy"} <= set(entry) for entry in record["policies"])
     assert record["policies"][0]["policy"] in found.out

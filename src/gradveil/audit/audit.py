@@ -21,7 +21,7 @@ from gradveil.audit.run import AuditRun, OnProgress
 from gradveil.audit.settings import AuditSettings
 from gradveil.client import Weights
 from gradveil.data import IMAGE_CHOICE, DataSet, choose_attacked, choose_private, choose_public
-from gradveil.defences import Arm, Defence, parse_arm
+from gradveil.defences import Arm, Defence, build_defended, parse_arm
 from gradveil.errors import SettingsError
 from gradveil.models import ModelSpec
 from gradveil.rng import generator
@@ -89,9 +89,22 @@ class Audit:
             raise SettingsError(f"{settings.images} images of {test} test images: ask for fewer, or for other places")
         if settings.canaries:
             find_scale(*self.data.shape[1:])
+        for phase, weights in self.weights.items():
+            self.check_weights(phase, weights)
         if self.trained_phases:
             training, images = settings.training, len(self.data.train)
             phase_steps(self.trained_phases, training.steps_per_epoch(images), training.epochs)
+
+    def check_weights(self, phase: str, weights: Weights) -> None:
+        """Refuse arms that make another model than the one whose weights are given."""
+        found = {name: tensor.shape for name, tensor in weights.items()}
+        for arm in self.arms:
+            wanted = build_defended(self.spec, arm.defences, self.settings.seed).state_dict()
+            if {name: tensor.shape for name, tensor in wanted.items()} != found:
+                raise SettingsError(
+                    f"the weights of the phase '{phase}' do not fit the model under '{arm.name}', which changes it: "
+                    "leave that arm out, or give weights that were trained with it"
+                )
 
     @property
     def trained_phases(self) -> tuple[str, ...]:
@@ -151,7 +164,8 @@ def run_audit(
 def describe_work(audit: Audit, device: str, command_line: str | None) -> dict[str, Any]:
     """Say what the results of an audit depend on, so that an unfinished one is only resumed as it was begun."""
     data, weights = audit.data, audit.model.state_dict()
-    content = [data.test.images[list(audit.places)], data.train.labels, data.test.labels, *weights.values()]
+    given = [tensor for one in audit.weights.values() for tensor in one.values()]
+    content = [data.test.images[list(audit.places)], data.train.labels, data.test.labels, *weights.values(), *given]
     found = hashlib.sha256()
     for tensor in content:
         found.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes())

@@ -29,7 +29,8 @@ class AuditSettings:
     number that grows with the classes if None, and the attacker gets the first 500 of them as public ones. `steps`, if
     given, replaces every attack's own number. `rule` decides what the figures are called. `preset` names the preset
     that the values come from. With `control` the arm `none` is there only to show that the attack works: no gate counts
-    it. `canaries` readable cards are attacked besides the images; they do not count in the verdict.
+    it. `canaries` readable cards are attacked besides the images; they do not count in the verdict. `checkpoint` is
+    the file that the weights of the phase `given` come from.
 
     Data, model, arms and attacks stand here by name; `Audit` looks the names up.
     """
@@ -55,6 +56,7 @@ class AuditSettings:
     preset: str | None = None
     control: bool = False
     canaries: int = 0
+    checkpoint: str | None = None
     participants: int = 1
     threads: int = 1
     seed: int = 0

@@ -39,6 +39,7 @@ from gradveil.errors import SettingsError
 from gradveil.machine import find_device
 from gradveil.reports import draw_grid, pictures_of, record_of, to_png, write_audit
 from gradveil.results import claimed_folder, record, to_json, write_file
+from gradveil.training import GIVEN, load_given, train_enough
 from gradveil.types import Reconstruction
 
 LEAKS = 3
@@ -51,6 +52,7 @@ def audit(
     preset: ask.PresetName = None,
     data: ask.DataName = None,
     model: ask.ModelName = None,
+    checkpoint: ask.CheckpointFile = None,
     defence: ask.Defences = None,
     policy: ask.Policies = None,
     no_control: ask.NoControl = False,
@@ -62,6 +64,7 @@ def audit(
     untold: ask.Untold = False,
     steps: ask.Steps = None,
     epochs: ask.Epochs = None,
+    loss: ask.LossName = None,
     epsilon: ask.Epsilon = None,
     delta: ask.Delta = None,
     gamma: ask.Gamma = None,
@@ -110,14 +113,15 @@ def audit(
             data=data,
             model=model,
             **choose_arms(defence, policy, no_control),
-            phases=None if phase is None else tuple(phase),
+            phases=choose_phases(phase, checkpoint),
+            checkpoint=None if checkpoint is None else str(checkpoint),
             attacks=None if attack is None else tuple(attack),
             images=images,
             stop_early=False if all_images else None,
             labels=labels,
             knows_defence=False if untold else None,
             steps=steps,
-            training=changed(base.training, {"epochs": epochs}),
+            training=changed(base.training, {"epochs": epochs, "loss": loss}),
             rule=changed(base.rule, {"epsilon": epsilon, "delta": delta, "gamma": gamma}),
             canaries=canary,
             participants=participants,
@@ -140,7 +144,10 @@ def audit(
             with claimed_folder(out, "audit", overwrite):
                 report, result = audit_capsules(capsule, truth, settings, model, out, place, progress)
         else:
-            report, result = audit_settings(settings, workers, ray, out, place, progress, overwrite, stored)
+            fresh = stored is None
+            named = model if fresh else settings.model
+            prepared = prepare(settings, named, fresh and epochs is None, fresh and loss is None)
+            report, result = run_in_folder(prepared, workers, ray, out, place, progress, overwrite, stored)
     if report is None:
         entries = result["capsules"]
         console.print(f"{len(entries)} attacks without the truth: pictures and audit.json are in {out}; no score.")
@@ -174,14 +181,36 @@ def choose_arms(defences: Sequence[str] | None, policies: Sequence[str] | None, 
     return {"arms": (UNDEFENDED, *others), "control": UNDEFENDED not in asked}
 
 
+def choose_phases(phases: Sequence[str] | None, checkpoint: Path | None) -> tuple[str, ...] | None:
+    """Name the phases: with a checkpoint that of its weights, unless others are named beside it."""
+    if checkpoint is None:
+        return None if phases is None else tuple(phases)
+    if phases is not None and GIVEN not in phases:
+        raise SettingsError(f"--checkpoint is the phase '{GIVEN}': leave out --phase, or name '{GIVEN}' as well")
+    return (GIVEN,) if phases is None else tuple(phases)
+
+
+def prepare(settings: AuditSettings, model: str | None, enough: bool, own_loss: bool) -> Audit:
+    """Load data and weights; `enough` raises too few epochs, `own_loss` takes the loss that a checkpoint names."""
+    data = load(settings.data)
+    if enough:
+        settings = replace(settings, training=train_enough(settings.training, len(data.train)))
+    if settings.checkpoint is None:
+        return Audit(settings, data=data)
+    given = load_given(Path(settings.checkpoint), model, data)
+    if own_loss:
+        settings = replace(settings, training=replace(settings.training, loss=str(given.loss)))
+    return Audit(settings, data=data, model=given.spec, weights={GIVEN: given.weights})
+
+
 def check_gate(fail_above: float | None) -> None:
     """Refuse a gate that makes no sense before anything is run."""
     if fail_above is not None and not 0 <= fail_above < math.inf:
         raise SettingsError(f"--fail-above {fail_above}: give a number of decibels from 0")
 
 
-def audit_settings(
-    settings: AuditSettings,
+def run_in_folder(
+    prepared: Audit,
     workers: int,
     ray: str | None,
     out: Path,
@@ -190,11 +219,11 @@ def audit_settings(
     overwrite: bool,
     stored: Mapping[str, Any] | None,
 ) -> tuple[AuditReport, dict[str, Any]]:
-    """Run an audit in a folder, or go on with the one there; nothing is written before all names are looked up."""
-    prepared, resume = Audit(settings), stored is not None
+    """Run an audit in a folder, or go on with the one there."""
+    resume = stored is not None
     command_line = shlex.join(["gradveil", *sys.argv[1:]]) if stored is None else stored["command_line"]
     asked = describe_work(prepared, device, command_line)
-    with gather_crew(workers, ray, settings.threads) as crew:
+    with gather_crew(workers, ray, prepared.settings.threads) as crew:
         if overwrite and not resume:
             discard_work(out)
         with run_folder(out, "audit", is_unfinished(out), resume, overwrite) as folder:

@@ -48,6 +48,11 @@ Untold = Annotated[
 ]
 Steps = Annotated[int | None, option("--steps", "Steps of the attack, or each member, instead of its own.")]
 Epochs = Annotated[int | None, option("--epochs", "Epochs of the training before the later phases.", BRIEF.epochs)]
+CheckpointFile = Annotated[
+    Path | None,
+    option("--checkpoint", "Attack these weights: a file of 'gradveil train', or a state_dict (then with --model)."),
+]
+LossName = Annotated[str | None, option("--loss", "Loss of the training, as cross-entropy:smoothing=0.1.", BRIEF.loss)]
 Epsilon = Annotated[
     float | None, option("--epsilon", "Decibels over chance that an attack must reach.", QUICK.rule.epsilon)
 ]

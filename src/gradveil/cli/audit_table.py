@@ -21,6 +21,8 @@ def print_report(console: Console, report: AuditReport, folder: Path) -> None:
     for arm, notes in report.arms.items():
         for line in notes.lines():
             console.print(f"{arm}: {line}", highlight=False, markup=False)
+    for notice in report.notices:
+        console.print(f"Notice: {notice}", highlight=False, markup=False)
     if report.canaries:
         print_canaries(console, report)
     console.print(f"[bold]{headline(report.summaries)}[/bold]")

@@ -31,7 +31,7 @@ from gradveil.search import (
     read_records,
     run_search,
 )
-from gradveil.training import TrainingSettings
+from gradveil.training import TrainingSettings, train_enough
 
 DEFAULTS = SearchSettings()
 PAGE_SECONDS = 2.0
@@ -121,6 +121,8 @@ def search_policies(
     if status is not None:
         show_status(status, console, as_json)
         return
+    with progress_bar(console) as show:
+        loaded = data_sets.load(data, root, show)
     settings = SearchSettings(
         data=data,
         model=model,
@@ -136,7 +138,7 @@ def search_policies(
         accuracy_sample=accuracy_sample,
         quadrature=quadrature,
         error=error,
-        training=choose_training(data, epochs),
+        training=choose_training(data, epochs, len(loaded.train)),
         device=str(find_device(device)),
         seed=seed,
     )
@@ -146,7 +148,7 @@ def search_policies(
         with progress_bar(console) as show, gather_crew(workers, ray) as crew:
             result = run_search(
                 settings,
-                data_sets.load(data, root, show),
+                loaded,
                 out,
                 workers=crew,
                 resume=resume,
@@ -183,9 +185,9 @@ class SearchPage:
         self.written = time.monotonic()
 
 
-def choose_training(data: str, epochs: int | None) -> TrainingSettings:
-    """Choose the papers' training of a semi-trained model, or a brief training on the bundled sample."""
-    chosen = BRIEFLY_TRAINED if data == SAMPLE else SEMI_TRAINED
+def choose_training(data: str, epochs: int | None, images: int) -> TrainingSettings:
+    """Choose the papers' training of a semi-trained model, with enough of a small data set, or a brief training."""
+    chosen = BRIEFLY_TRAINED if data == SAMPLE else train_enough(SEMI_TRAINED, images)
     return chosen if epochs is None else replace(chosen, epochs=epochs)
 
 

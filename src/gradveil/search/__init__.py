@@ -1,5 +1,6 @@
 """The search for policies: Algorithm 1, racing, evolution; a journal on disk; the best ones validated."""
 
+from gradveil.search.baseline import find_indistinct
 from gradveil.search.folder import PAGE
 from gradveil.search.outcome import Outcome, ScoredCandidate
 from gradveil.search.records import Records, read_records
@@ -24,6 +25,7 @@ __all__ = [
     "ValidatedPolicy",
     "Validation",
     "find_front",
+    "find_indistinct",
     "make_hybrid",
     "make_status",
     "read_records",

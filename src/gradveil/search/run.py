@@ -10,6 +10,7 @@ from gradveil.data import DataSet
 from gradveil.errors import SettingsError
 from gradveil.models import factory
 from gradveil.results import record, to_json, write_file
+from gradveil.search.baseline import Baseline, score_none
 from gradveil.search.folder import MODEL, POLICIES, RESULT, opened_folder
 from gradveil.search.jobs import choose_images, leave_out_scored, make_inputs
 from gradveil.search.outcome import Outcome
@@ -85,11 +86,12 @@ def run_search(
             prepared = prepare_model(train_model(settings, data, folder / MODEL, report), settings.seed)
         scores = ScoreJournal(settings, journal, records, crew, make_inputs(settings, data, prepared), report)
         outcome = find_policies(scores)
+        baseline = score_none(scores, outcome)
         validated = []
         if validation is not None:
             others = leave_out_scored(settings, data)
             validated = validate(scores, prepared.spec.name, outcome.kept, others, validation, report)
-        return write_result(folder, scores, prepared, outcome, validated)
+        return write_result(folder, scores, prepared, outcome, baseline, validated)
 
 
 def check_inputs(
@@ -126,10 +128,11 @@ def write_result(
     scores: ScoreJournal,
     prepared: ScoringModel,
     outcome: Outcome,
+    baseline: Baseline,
     validated: list[ValidatedPolicy],
 ) -> SearchResult:
     """Write the policies and, last, the record."""
-    figures = make_figures(scores, outcome, validated)
+    figures = make_figures(scores, outcome, baseline, validated)
     result = record("search", scores.settings.to_record(), {**figures, "weights": prepared.digest})
     write_file(folder / POLICIES, to_json(make_policies(figures)))
     write_file(folder / RESULT, to_json(result))

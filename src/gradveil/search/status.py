@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from gradveil.search.baseline import NONE
 from gradveil.search.records import Line, Records
 from gradveil.search.select import order
 from gradveil.search.settings import SearchSettings
@@ -52,7 +53,7 @@ def make_status(records: Records) -> SearchStatus:
         any(line["event"] == "done" for line in records.events),
         records.jobs,
         records.seconds,
-        len(records.accuracy_batches),
+        len(records.accuracy_batches.keys() - {NONE}),
         tuple(line for line in records.events if line["event"] == "round"),
         tuple(standings),
         tuple(find_leaders(standings, settings.keep)),
@@ -64,6 +65,8 @@ def find_standings(records: Records, settings: SearchSettings) -> list[Standing]
     """Take for each policy its exact scores if it has all of them, else the best that there is of every image."""
     seen: dict[str, dict[int, float]] = {}
     for (_, policy), values in records.privacy.items():
+        if policy == NONE:
+            continue
         seen.setdefault(policy, {}).update(values)
     standings = []
     for policy, values in seen.items():
