@@ -14,6 +14,7 @@ import gradveil
 ROOT = Path(gradveil.__file__).parent
 ROOMS = (
     "errors",
+    "files",
     "rng",
     "machine",
     "results",

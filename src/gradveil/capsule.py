@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from gradveil.defences import parse_defences
 from gradveil.errors import DataError, InputError
+from gradveil.files import read_regular, require_regular
 from gradveil.models import ModelSpec
 from gradveil.results import SEAL, environment, read_sealed, seal, to_json, write_file
 from gradveil.rounds import Round, Truth
@@ -26,6 +27,7 @@ from gradveil.types import LocalTraining, Update
 
 SCHEMA = 1
 PRIVATE = 0o600
+MAX_BYTES = 2**33
 SENT, RELEASED, BUFFER, LABELS = "sent/", "released/", "buffer/", "labels"
 KEYS = {
     *("schema", "model", "model_defences", "known_defences", "local", "images", "participants", "phase", "client"),
@@ -165,6 +167,7 @@ def read_truth(path: Path) -> list[Truth]:
     """Read the truth part and check it."""
     path = CapsulePaths.of(path).truth
     try:
+        require_regular(path)
         with safe_open(path, framework="pt") as file:
             metadata = file.metadata() or {}
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
@@ -193,7 +196,7 @@ def digest_truth(tensors: Mapping[str, Tensor], made: str) -> str:
 def read_tensors(path: Path, digest: str) -> dict[str, Tensor]:
     """Read the tensors of a capsule after checking their hash, then that every number is finite."""
     try:
-        content = path.read_bytes()
+        content = read_regular(path, MAX_BYTES)
         if hashlib.sha256(content).hexdigest() != digest:
             raise DataError(f"{path} is not the file that its JSON describes (SHA-256 differs): copy both again")
         tensors: dict[str, Tensor] = load(content)

@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from gradveil.errors import OutputError
+from gradveil.files import read_regular
 
 BLOCK = 1 << 16
+MAX_BYTES = 1 << 33
 
 
 @dataclass(frozen=True)
@@ -25,12 +27,15 @@ class Journal:
         """Read every whole line."""
         if not self.path.exists():
             return []
-        lines = self.path.read_bytes().split(b"\n")
+        lines = read_regular(self.path, MAX_BYTES).split(b"\n")
         entries = []
         for number, line in enumerate(lines[:-1], 1):
             try:
-                entries.append(json.loads(line))
-            except ValueError as error:
+                entry = json.loads(line)
+                if not isinstance(entry, dict):
+                    raise ValueError("a line must be an object")
+                entries.append(entry)
+            except (ValueError, RecursionError) as error:
                 raise OutputError(f"{self.path}, line {number}, is damaged: {error}; move the file away") from error
         return entries
 

@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 
 from gradveil import __version__
 from gradveil.errors import DataError, OutputError, SettingsError, UnknownNameError
+from gradveil.files import MAX_JSON_BYTES, read_regular, require_regular
 
 SCHEMA = 1
 SEAL = "sha256_of_content"
@@ -28,6 +29,8 @@ def write_file(path: Path, content: str | bytes, mode: int = 0o644) -> None:
     """Write to a temporary name and move the file, so that a reader never sees half a file."""
     data = content.encode() if isinstance(content, str) else content
     try:
+        if path.exists():
+            require_regular(path)  # moving a file onto a device or a pipe would remove it
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         try:
             with os.fdopen(handle, "wb") as stream:
@@ -117,7 +120,7 @@ def canonical(record: Mapping[str, Any]) -> bytes:
 def read_sealed(path: Path) -> dict[str, Any]:
     """Read a sealed record; a file that is damaged, changed or no record at all is refused."""
     try:
-        record = json.loads(path.read_bytes())
+        record = json.loads(read_regular(path, MAX_JSON_BYTES))
     except (OSError, ValueError, RecursionError) as error:
         raise DataError(f"{path} cannot be read as JSON: {error}; copy it again") from error
     if not isinstance(record, dict) or SEAL not in record:

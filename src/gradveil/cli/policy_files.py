@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from gradveil.errors import PolicyError
+from gradveil.files import MAX_JSON_BYTES, read_regular
 from gradveil.transforms import from_record
 
 PREFIX = "policy:"
@@ -35,7 +36,7 @@ def read_arm(text: str) -> str:
 
 def load_record(path: Path) -> dict[str, Any]:
     try:
-        record = json.loads(path.read_bytes())
+        record = json.loads(read_regular(path, MAX_JSON_BYTES))
     except (OSError, ValueError, RecursionError) as error:
         raise PolicyError(f"{path} cannot be read as the policies of a search: {error}") from error
     if not isinstance(record, dict):

@@ -1,5 +1,6 @@
 """From a model's name to the model."""
 
+import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
@@ -72,6 +73,11 @@ class ModelSpec:
                 f"there are {len(self.mean)} means and {len(self.std)} deviations for {channels} channels: "
                 "give one of each per channel"
             )
+        if not all(math.isfinite(value) for value in self.mean) or not all(0 < value < math.inf for value in self.std):
+            raise SettingsError(
+                f"the means {self.mean} and deviations {self.std} cannot be used: all must be finite, and the "
+                "deviations, which images are divided by, above 0"
+            )
         if self.classes < 2:
             raise SettingsError(f"a model for {self.classes} classes has nothing to learn: at least 2 are needed")
 
@@ -101,7 +107,14 @@ class ModelSpec:
         if "module" in record:
             raise UnknownNameError("model setting", "module", ("name", "shape", "classes", "mean", "std"))
         spec = read_settings(
-            cls, record, "model", name=str, shape=whole_numbers, classes=int, mean=real_numbers, std=real_numbers
+            cls,
+            record,
+            "model",
+            name=str,
+            shape=whole_numbers,
+            classes=whole_number,
+            mean=real_numbers,
+            std=real_numbers,
         )
         if ":" not in spec.name:
             try:
@@ -122,7 +135,14 @@ class ModelSpec:
 
 
 def whole_numbers(values: Iterable[Any]) -> tuple[int, ...]:
-    return tuple(map(int, values))
+    return tuple(map(whole_number, values))
+
+
+def whole_number(value: Any) -> int:
+    """Read a whole number of JSON; `int` would cut a fraction off."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ValueError(f"{value!r:.60} is no whole number")
+    return value
 
 
 def real_numbers(values: Iterable[Any]) -> tuple[float, ...]:

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from gradveil.defences import Defence, defend_model, parse_defences
 from gradveil.errors import CheckpointError, InputError
+from gradveil.files import MAX_JSON_BYTES, read_regular, require_regular
 from gradveil.losses import CrossEntropy, Loss, parse_loss
 from gradveil.models import ModelSpec, factory
 from gradveil.results import to_json, write_file
@@ -91,7 +92,7 @@ def read_record(path: Path) -> dict[str, Any]:
     """Read the JSON beside the weights."""
     described = path.with_suffix(".json")
     try:
-        record = json.loads(described.read_bytes())
+        record = json.loads(read_regular(described, MAX_JSON_BYTES))
     except (OSError, ValueError, RecursionError) as error:
         raise CheckpointError(f"{described} cannot be read as a checkpoint's description: {error}") from error
     if not isinstance(record, dict) or record.get("schema") != SCHEMA or not isinstance(record.get("made"), dict):
@@ -141,6 +142,7 @@ def shapes_of(weights: Mapping[str, Tensor]) -> Shapes:
 def read_weights(path: Path, expected: Shapes, record: Mapping[str, Any]) -> Weights:
     """Read the weights after checking their shapes, then check their hash and that they are finite."""
     try:
+        require_regular(path)
         check_shapes(path, expected, stored_shapes(path))
         content = path.read_bytes()
         if hashlib.sha256(content).hexdigest() != record.get("sha256"):
