@@ -15,7 +15,7 @@ from gradveil.errors import SettingsError, UnknownNameError
 from gradveil.models.convnet import ConvNet
 from gradveil.models.lenet import LeNet
 from gradveil.models.mlp import MultilayerPerceptron
-from gradveil.models.own import Factory, Shape, check_output, import_factory
+from gradveil.models.own import Factory, Shape, check_model, import_factory
 from gradveil.models.resnet import resnet18, resnet20, resnet152
 from gradveil.models.vit import VisionTransformer
 from gradveil.results import read_settings
@@ -88,7 +88,7 @@ class ModelSpec:
         """Describe a ready module by a copy of it on the CPU; `build` returns it with its weights as they are."""
         name = type(module).__name__
         copy = deepcopy(module).cpu()
-        check_output(copy, name, shape, classes)
+        check_model(copy, name, shape, classes)
         return cls(f"own {name}" if name in MODELS else name, shape, classes, tuple(mean), tuple(std), copy)
 
     def to_record(self) -> dict[str, Any]:
@@ -130,7 +130,7 @@ class ModelSpec:
         with global_state_from(generator):
             model = factory(self.name)(self.shape, self.classes, self.mean, self.std)
         if ":" in self.name:
-            check_output(model, self.name, self.shape, self.classes)
+            check_model(model, self.name, self.shape, self.classes)
         return model
 
 

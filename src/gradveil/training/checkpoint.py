@@ -30,7 +30,18 @@ SHOWN = 3
 MODEL_DEFENCES = "model_defences"
 Weights = dict[str, Tensor]
 Shapes = dict[str, tuple[str, tuple[int, ...]]]
-TYPES = {torch.float32: "F32", torch.float64: "F64", torch.int64: "I64", torch.bool: "BOOL", torch.float16: "F16"}
+TYPES = {
+    torch.float64: "F64",
+    torch.float32: "F32",
+    torch.float16: "F16",
+    torch.bfloat16: "BF16",
+    torch.int64: "I64",
+    torch.int32: "I32",
+    torch.int16: "I16",
+    torch.int8: "I8",
+    torch.uint8: "U8",
+    torch.bool: "BOOL",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,9 +137,9 @@ def read_defences(path: Path, made: Mapping[str, Any]) -> tuple[Defence, ...]:
 
 
 def expected_shapes(path: Path, spec: ModelSpec, defences: Sequence[Defence]) -> Shapes:
-    """Build the model without memory to learn the shapes of its weights."""
+    """Build the model, without memory if it is ours, to learn the shapes of its weights."""
     try:
-        with torch.random.fork_rng(devices=[]), torch.device("meta"):
+        with torch.random.fork_rng(devices=[]), torch.device("cpu" if ":" in spec.name else "meta"):
             model = factory(spec.name)(spec.shape, spec.classes, spec.mean, spec.std)
             return shapes_of(defend_model(defences, model, generator(0, "checkpoint")).state_dict())
     except (InputError, RuntimeError, TypeError, ValueError, OverflowError) as error:
