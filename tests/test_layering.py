@@ -18,6 +18,7 @@ ROOMS = (
     "machine",
     "results",
     "journal",
+    "tensor_files",
     "metrics",
     "transforms",
     "losses",
