@@ -30,9 +30,8 @@ def list_files(path: Path) -> Iterator[Path]:
         yield path
         return
     for one in sorted(path.rglob("*")):
-        if one.suffix == ".jsonl" or one.name in ("policies.json", STATE):
-            yield one
-        elif one.suffix == ".json" and one.with_suffix(".safetensors").exists():
+        described = one.suffix == ".json" and one.with_suffix(".safetensors").exists()
+        if one.suffix == ".jsonl" or one.name in ("policies.json", STATE) or described:
             yield one
 
 
