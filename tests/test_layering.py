@@ -19,6 +19,7 @@ ROOMS = (
     "machine",
     "results",
     "journal",
+    "tensor_files",
     "metrics",
     "transforms",
     "losses",

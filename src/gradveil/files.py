@@ -16,8 +16,9 @@ KINDS = {
     stat.S_IFCHR: "a device",
     stat.S_IFBLK: "a device",
 }
+MAX_BYTES = 2**33
 MAX_JSON_BYTES = 2**28
-"""The largest description or record that is read into memory at once."""
+"""The most that is read into memory at once of any file, and of a description or record."""
 
 
 def require_regular(path: Path) -> int:

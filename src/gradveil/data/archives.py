@@ -19,6 +19,7 @@ from typing import BinaryIO, final
 from gradveil.errors import DataError
 from gradveil.files import open_regular, read_regular, require_regular
 
+BLOCK = 1 << 20
 DAMAGES = (EOFError, OSError, RuntimeError, tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError)
 """What the standard library raises on an archive that is cut off, altered or encrypted."""
 
@@ -59,9 +60,13 @@ class Tar(Container):
         with (
             archive_errors(path),
             open_plain(path) as stream,
-            tarfile.open(fileobj=Bounded(stream, path, limit), mode="r|") as archive,
+            Bounded(stream, path, limit) as bounded,
         ):
-            self.members = {inner_name(path, member.name): read_member(archive, member) for member in archive}
+            with tarfile.open(fileobj=bounded, mode="r|") as archive:
+                self.members = {inner_name(path, member.name): read_member(archive, member) for member in archive}
+            # The checksum of gzip is behind the end of the tar, and is checked only when it is read.
+            while bounded.read(BLOCK):
+                pass
 
     def names(self) -> list[str]:
         return [name for name, content in self.members.items() if content is not None]

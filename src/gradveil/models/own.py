@@ -33,8 +33,8 @@ def import_factory(name: str) -> Factory:
         target = getattr(importlib.import_module(module), attribute)
     except (Exception, SystemExit) as error:  # importing runs a person's own code, which can raise anything
         raise SettingsError(
-            f"model '{name}' cannot be imported: {in_one_line(error)}; write package.module:function for a module in the "
-            "current folder or on Python's path"
+            f"model '{name}' cannot be imported: {in_one_line(error)}; write package.module:function for a module in "
+            "the current folder or on Python's path"
         ) from error
     if not callable(target):
         raise SettingsError(

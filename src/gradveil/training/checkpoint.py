@@ -17,11 +17,11 @@ from safetensors.torch import load, save
 from torch import Tensor, nn
 
 from gradveil.defences import Defence, defend_model, parse_defences
-from gradveil.errors import CheckpointError, InputError
-from gradveil.files import MAX_JSON_BYTES, read_regular, require_regular
+from gradveil.errors import CheckpointError, DataError, InputError
+from gradveil.files import require_regular
 from gradveil.losses import CrossEntropy, Loss, parse_loss
 from gradveil.models import ModelSpec, factory
-from gradveil.results import to_json, write_file
+from gradveil.results import read_hashed, read_sealed, seal, to_json, write_file
 from gradveil.rng import generator
 from gradveil.training.settings import TrainingSettings
 
@@ -77,7 +77,7 @@ def save_checkpoint(path: Path, weights: Weights, spec: ModelSpec | None, made: 
         "sha256": hashlib.sha256(content).hexdigest(),
     }
     write_file(path, content)
-    write_file(path.with_suffix(".json"), to_json(record))
+    write_file(path.with_suffix(".json"), to_json(seal(json.loads(json.dumps(record)))))
 
 
 def load_checkpoint(path: Path, model: str | None = None) -> Checkpoint:
@@ -100,13 +100,13 @@ def load_checkpoint(path: Path, model: str | None = None) -> Checkpoint:
 
 
 def read_record(path: Path) -> dict[str, Any]:
-    """Read the JSON beside the weights."""
+    """Read the JSON beside the weights and check its seal, which covers the hash of the weights as well."""
     described = path.with_suffix(".json")
     try:
-        record = json.loads(read_regular(described, MAX_JSON_BYTES))
-    except (OSError, ValueError, RecursionError) as error:
-        raise CheckpointError(f"{described} cannot be read as a checkpoint's description: {error}") from error
-    if not isinstance(record, dict) or record.get("schema") != SCHEMA or not isinstance(record.get("made"), dict):
+        record = read_sealed(described)
+    except DataError as error:
+        raise CheckpointError(str(error)) from error
+    if record.get("schema") != SCHEMA or not isinstance(record.get("made"), dict):
         raise CheckpointError(
             f"{described} describes no checkpoint of schema {SCHEMA}: write it anew with this version"
         )
@@ -155,10 +155,9 @@ def read_weights(path: Path, expected: Shapes, record: Mapping[str, Any]) -> Wei
     try:
         require_regular(path)
         check_shapes(path, expected, stored_shapes(path))
-        content = path.read_bytes()
-        if hashlib.sha256(content).hexdigest() != record.get("sha256"):
-            raise CheckpointError(f"{path} is not the file that its JSON describes (SHA-256 differs): copy both again")
-        weights: Weights = load(content)
+        weights: Weights = load(read_hashed(path, record.get("sha256")))
+    except DataError as error:
+        raise CheckpointError(str(error)) from error
     except (OSError, SafetensorError) as error:
         raise CheckpointError(f"{path} cannot be read as safetensors: {error}") from error
     check_finite(path, weights)
