@@ -11,7 +11,7 @@ from typing import Annotated, get_args
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
-from rich.table import Table
+from rich.table import Column, Table
 
 from gradveil import data as data_sets
 from gradveil.attacks import find_attack
@@ -320,7 +320,7 @@ def make_table(rounds: Sequence[RoundOutcome]) -> Table:
 
 def summarise(settings: FederatedSettings, rounds: Sequence[RoundOutcome], seconds: float, folder: Path) -> Table:
     """Show the outcome in a few lines."""
-    table = Table(show_header=False, box=None, pad_edge=False)
+    table = Table("", Column("", overflow="fold"), show_header=False, box=None, pad_edge=False)
     table.add_row("clients", printable(f"{settings.clients}, {settings.partition}; {settings.data}; {settings.arm}"))
     each = f"{seconds / len(rounds):.2f} s a round"
     table.add_row("training", f"{settings.model}, {settings.algorithm}, {len(rounds)} rounds, {seconds:.0f} s, {each}")

@@ -11,7 +11,7 @@ import torch
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskID, TextColumn, TimeRemainingColumn
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from gradveil import data as data_sets
@@ -190,7 +190,7 @@ def name_defences(settings: dict[str, Any]) -> str:
 def summary(written: dict[str, Any], folder: Path) -> Table:
     """Show the outcome in a few lines."""
     settings = written["settings"]
-    table = Table(show_header=False, box=None, pad_edge=False)
+    table = Table("", Column("", overflow="fold"), show_header=False, box=None, pad_edge=False)
     table.add_row("model", f"{settings['model']} ({written['parameters']:,} parameters)")
     table.add_row("images", printable(f"{settings['data']}; {name_defences(settings)}"))
     table.add_row("training", f"{settings['recipe']} recipe, {settings['epochs']} epochs, {written['seconds']:.0f} s")

@@ -71,6 +71,10 @@ def class_folders(folder: Path) -> list[str]:
     odd = [name for name in names if not is_text(name)]
     if odd:
         raise DataError(f"the class folder '{odd[0]}' in {folder} has a name that is not UTF-8: rename it")
+    whole = folder.resolve()
+    loops = [name for name in names if whole.is_relative_to((folder / name).resolve())]
+    if loops:
+        raise DataError(f"{folder / loops[0]} is a link to a folder that holds the data set itself: remove the link")
     return names
 
 
