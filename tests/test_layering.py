@@ -34,6 +34,7 @@ ROOMS = (
     "attacks",
     "scores",
     "training",
+    "inspection",
     "workers",
     "study",
     "capsule",
