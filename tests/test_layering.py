@@ -14,10 +14,12 @@ import gradveil
 ROOT = Path(gradveil.__file__).parent
 ROOMS = (
     "errors",
+    "files",
     "rng",
     "machine",
     "results",
     "journal",
+    "tensor_files",
     "metrics",
     "transforms",
     "losses",
@@ -32,6 +34,7 @@ ROOMS = (
     "attacks",
     "scores",
     "training",
+    "inspection",
     "workers",
     "study",
     "capsule",

@@ -19,15 +19,22 @@ from typing import Any, TypeVar
 
 from gradveil import __version__
 from gradveil.errors import DataError, OutputError, SettingsError, UnknownNameError
+from gradveil.files import MAX_BYTES, MAX_JSON_BYTES, read_regular, require_regular
 
 SCHEMA = 1
 SEAL = "sha256_of_content"
+UNSEALED = (
+    "gradveil did not write it, or a version without seals did; if you trust the file, seal it once with "
+    "scripts/seal_files.py of the repository"
+)
 
 
 def write_file(path: Path, content: str | bytes, mode: int = 0o644) -> None:
     """Write to a temporary name and move the file, so that a reader never sees half a file."""
     data = content.encode() if isinstance(content, str) else content
     try:
+        if path.exists():
+            require_regular(path)  # moving a file onto a device or a pipe would remove it
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         try:
             with os.fdopen(handle, "wb") as stream:
@@ -114,17 +121,42 @@ def canonical(record: Mapping[str, Any]) -> bytes:
     return json.dumps(record, sort_keys=True, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
 
 
+def parse_sealed(text: bytes, advice: str = "copy it again") -> dict[str, Any]:
+    """Parse a sealed record; the ValueError of any other text says what is wrong and what to do."""
+    try:
+        record = json.loads(text)
+        if not isinstance(record, dict):
+            raise ValueError(f"holds no record: {advice}")
+        if SEAL not in record:
+            raise ValueError(f"has no seal: {UNSEALED}")
+        if seal(record)[SEAL] != record[SEAL]:
+            raise ValueError(f"was changed or damaged (its SHA-256 differs): {advice}")
+    except RecursionError as error:
+        raise ValueError(f"cannot be read as JSON, it is nested too deeply: {advice}") from error
+    except (json.JSONDecodeError, UnicodeError) as error:
+        raise ValueError(f"cannot be read as JSON ({error}): {advice}") from error
+    return record
+
+
 def read_sealed(path: Path) -> dict[str, Any]:
     """Read a sealed record; a file that is damaged, changed or no record at all is refused."""
     try:
-        record = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError) as error:
-        raise DataError(f"{path} cannot be read as JSON: {error}; copy it again") from error
-    if not isinstance(record, dict) or SEAL not in record:
-        raise DataError(f"{path} holds no sealed record: give a file that gradveil wrote")
-    if seal(record)[SEAL] != record[SEAL]:
-        raise DataError(f"{path} was changed or damaged (its SHA-256 differs): copy it again")
-    return record
+        return parse_sealed(read_regular(path, MAX_JSON_BYTES))
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror}; copy it again") from error
+    except ValueError as error:
+        raise DataError(f"{path} {error}") from error
+
+
+def read_hashed(path: Path, sha256: object) -> bytes:
+    """Read a file whose SHA-256 a sealed record holds; another file is refused."""
+    try:
+        content = read_regular(path, MAX_BYTES)
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror}; copy it again") from error
+    if hashlib.sha256(content).hexdigest() != sha256:
+        raise DataError(f"{path} is not the file that its JSON describes (SHA-256 differs): copy both again")
+    return content
 
 
 def record(command: str, settings: Mapping[str, Any], figures: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,6 +1,5 @@
 """What a study cannot do is refused before it trains anything or makes a folder."""
 
-import json
 import shutil
 import sys
 from pathlib import Path
@@ -8,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from gradveil.cli import main
+from gradveil.journal import Journal
 
 MEASURED = Path(__file__).parents[2] / "docs" / "measured"
 
@@ -112,8 +112,8 @@ def test_an_empty_journal_and_one_of_two_versions_have_no_table(
     measured: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     journal, table = (measured / "attacks" / name for name in ("journal.jsonl", "attacks.md"))
-    good, lines = table.read_bytes(), journal.read_text().splitlines()
-    journal.write_text("\n".join([*lines, json.dumps({**json.loads(lines[0]), "audit_version": 2})]) + "\n")
+    good = table.read_bytes()
+    Journal(journal).append({**Journal(journal).read()[0], "audit_version": 2})
     assert run(monkeypatch, "attacks", "--table", "--out", str(journal.parent)) == 2
     assert "253 lines of audit_version 1" in capsys.readouterr().err
     journal.write_text("")

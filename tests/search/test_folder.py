@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from gradveil.errors import OutputError, SettingsError
+from gradveil.journal import Journal
 from gradveil.search import SearchResult, SearchSettings
 from gradveil.search.folder import list_differences, open_records, opened_folder
 from tests.search.runs import SMALL, Runner, read_lines
@@ -47,7 +48,7 @@ def test_a_second_search_is_kept_out(tmp_path: Path) -> None:
 def test_a_search_on_images_that_were_chosen_by_position_is_not_resumed(tmp_path: Path) -> None:
     settings = SearchSettings()
     header = {"study": json.loads(json.dumps(settings.to_record())), "environment": {}}
-    (tmp_path / "journal.jsonl").write_text(json.dumps(header) + "\n")
+    Journal(tmp_path / "journal.jsonl").append(header)
     with pytest.raises(SettingsError, match="chose its images differently: start another in a new folder"):
         open_records(tmp_path, settings)
     (tmp_path / "journal.jsonl").unlink()

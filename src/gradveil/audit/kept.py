@@ -9,19 +9,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save
 from torch import Tensor
 
 from gradveil.errors import DataError, OutputError, SettingsError
 from gradveil.results import only_writer, read_sealed, seal, to_json, write_file
+from gradveil.tensor_files import read_sealed_tensors, seal_tensors
 from gradveil.workers import Crew, Job, OnProgress
 
 Result = TypeVar("Result")
 Tensors = dict[str, Tensor]
 WORK, SETTINGS, MODELS, LOCK = "work", "settings.json", "models", "lock"
 PRIVATE = 0o600
-CONTENT, DIGEST = "content", "sha256"
+CONTENT = "content"
 
 
 @dataclass(frozen=True)
@@ -73,27 +72,15 @@ class KeptWork:
         return self.folder / f"{hashlib.sha256(name.encode()).hexdigest()[:32]}.safetensors"
 
     def write(self, name: str, tensors: Tensors, content: Any) -> None:
-        whole = {key: tensor.detach().cpu().contiguous().clone() for key, tensor in tensors.items()}
         text = json.dumps({"job": name, "content": content})
-        metadata = {CONTENT: text, DIGEST: digest(whole, text)}
-        write_file(self.path_of(name), save(whole, metadata), PRIVATE)
+        write_file(self.path_of(name), seal_tensors(tensors, CONTENT, text), PRIVATE)
 
     def read(self, name: str) -> tuple[Tensors, Any]:
-        path = self.path_of(name)
         try:
-            with safe_open(path, framework="pt") as file:
-                metadata = file.metadata() or {}
-                tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118  # it is no mapping
-            sound = metadata[DIGEST] == digest(tensors, metadata[CONTENT])
-        except (OSError, SafetensorError, KeyError) as error:
-            raise DataError(f"{path} cannot be read: {error!r}; remove it, and its job is run again") from error
-        if not sound:
-            raise DataError(f"{path} was changed or damaged (its SHA-256 differs): remove it, and its job is run again")
-        return tensors, json.loads(metadata[CONTENT])["content"]
-
-
-def digest(tensors: Tensors, text: str) -> str:
-    return hashlib.sha256(save(tensors) + text.encode()).hexdigest()
+            tensors, text = read_sealed_tensors(self.path_of(name), CONTENT)
+        except DataError as error:
+            raise DataError(f"{error}: remove it, and its job is run again") from error
+        return tensors, json.loads(text)["content"]
 
 
 def run_jobs(

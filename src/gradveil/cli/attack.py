@@ -11,7 +11,7 @@ from rich.table import Table
 from gradveil import data as data_sets
 from gradveil.attacks import STANDARD_VERSION
 from gradveil.audit import Audit, AuditReport, AuditSettings, Row
-from gradveil.cli.options import AsJson, Device, Out, Overwrite, Quiet, Seed, make_console, print_json
+from gradveil.cli.options import AsJson, Device, Out, Overwrite, Quiet, Seed, make_console, print_json, print_path
 from gradveil.cli.policy_files import read_arm
 from gradveil.cli.progress import progress_bar
 from gradveil.client import Weights
@@ -94,7 +94,7 @@ def attack_images(
     console.print(make_table(report.rows))
     for file in ("steps.png", "loss.png", "similarity.png", "attack.json"):
         if (folder / file).exists():
-            console.print(f"{folder / file}", highlight=False, soft_wrap=True)
+            print_path(console, folder / file)
 
 
 def choose_weights(

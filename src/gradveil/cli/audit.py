@@ -35,7 +35,7 @@ from gradveil.cli.policy_files import read_arm
 from gradveil.cli.progress import progress_bar
 from gradveil.data import load
 from gradveil.defences import expand_arms
-from gradveil.errors import SettingsError
+from gradveil.errors import SettingsError, printable
 from gradveil.machine import find_device
 from gradveil.reports import draw_grid, pictures_of, record_of, to_png, write_audit
 from gradveil.results import claimed_folder, record, to_json, write_file
@@ -150,7 +150,9 @@ def audit(
             report, result = run_in_folder(prepared, workers, ray, out, place, progress, overwrite, stored)
     if report is None:
         entries = result["capsules"]
-        console.print(f"{len(entries)} attacks without the truth: pictures and audit.json are in {out}; no score.")
+        console.print(
+            f"{len(entries)} attacks without the truth: pictures and audit.json are in {printable(str(out))}; no score."
+        )
         return
     if as_json:
         print_json(result)

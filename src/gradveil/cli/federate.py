@@ -11,7 +11,7 @@ from typing import Annotated, get_args
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
-from rich.table import Table
+from rich.table import Column, Table
 
 from gradveil import data as data_sets
 from gradveil.attacks import find_attack
@@ -21,7 +21,7 @@ from gradveil.cli.options import AsJson, Out, Overwrite, Quiet, Seed, make_conso
 from gradveil.cli.policy_files import read_arm, read_policy
 from gradveil.cli.progress import progress_bar
 from gradveil.data import DataSet
-from gradveil.errors import SettingsError
+from gradveil.errors import SettingsError, printable
 from gradveil.federated import FEDAVG, FederatedSettings, RoundOutcome, is_unfinished
 from gradveil.reports import draw_leak_by_round, draw_rounds, pictures_of, record_of, write_audit
 from gradveil.results import write_file
@@ -313,18 +313,18 @@ def make_table(rounds: Sequence[RoundOutcome]) -> Table:
                 "–" if outcome.loss is None else f"{outcome.loss:.3f}",
                 "–" if outcome.test_accuracy is None else f"{outcome.test_accuracy:.2%}",
                 str(outcome.valid),
-                "; ".join(map(str, outcome.dropped)),
+                printable("; ".join(map(str, outcome.dropped))),
             )
     return table
 
 
 def summarise(settings: FederatedSettings, rounds: Sequence[RoundOutcome], seconds: float, folder: Path) -> Table:
     """Show the outcome in a few lines."""
-    table = Table(show_header=False, box=None, pad_edge=False)
-    table.add_row("clients", f"{settings.clients}, {settings.partition}; {settings.data}; {settings.arm}")
+    table = Table("", Column("", overflow="fold"), show_header=False, box=None, pad_edge=False)
+    table.add_row("clients", printable(f"{settings.clients}, {settings.partition}; {settings.data}; {settings.arm}"))
     each = f"{seconds / len(rounds):.2f} s a round"
     table.add_row("training", f"{settings.model}, {settings.algorithm}, {len(rounds)} rounds, {seconds:.0f} s, {each}")
     table.add_row("dropped", f"{sum(len(outcome.dropped) for outcome in rounds)} replies")
     table.add_row("test accuracy", f"{rounds[-1].test_accuracy:.2%}", style="bold")
-    table.add_row("written to", f"{folder}/ (final.safetensors, journal.jsonl, curve.png, federate.json)")
+    table.add_row("written to", printable(f"{folder}/ (final.safetensors, journal.jsonl, curve.png, federate.json)"))
     return table

@@ -3,12 +3,14 @@
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, final
 
 import typer
-from rich.console import Console
+from rich.console import Console, HighlighterType, JustifyMethod, OverflowMethod
+from rich.style import Style
+from rich.text import Text
 
-from gradveil.errors import OutputError
+from gradveil.errors import OutputError, printable
 from gradveil.results import claimed_folder, to_json
 
 Out = Annotated[Path, typer.Option("--out", help="Folder for the results; it must be empty or new.")]
@@ -21,9 +23,44 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print the JSON record to s
 INTERRUPTED = 130
 
 
+@final
+class PlainConsole(Console):
+    """A console that shows every text as it is: it reads no markup, and control characters are shown, not obeyed."""
+
+    def render_str(
+        self,
+        text: str,
+        *,
+        style: str | Style = "",
+        justify: JustifyMethod | None = None,
+        overflow: OverflowMethod | None = None,
+        emoji: bool | None = None,
+        markup: bool | None = None,  # noqa: ARG002
+        highlight: bool | None = None,
+        highlighter: HighlighterType | None = None,
+    ) -> Text:
+        """Render a text or the text of a table's cell."""
+        shown = "\n".join(map(printable, text.split("\n")))
+        return super().render_str(
+            shown,
+            style=style,
+            justify=justify,
+            overflow=overflow,
+            emoji=emoji,
+            markup=False,
+            highlight=highlight,
+            highlighter=highlighter,
+        )
+
+
 def make_console(quiet: bool, as_json: bool) -> Console:
     """Make the console for tables and progress bars; it is silent for `--quiet` and `--json`."""
-    return Console(quiet=quiet or as_json)
+    return PlainConsole(quiet=quiet or as_json, emoji=False)
+
+
+def print_path(console: Console, path: Path) -> None:
+    """Print where a result is, on one line however long or odd its name is."""
+    console.print(printable(str(path)), highlight=False, soft_wrap=True)
 
 
 def print_json(record: Mapping[str, Any]) -> None:

@@ -8,9 +8,9 @@ import torch
 import typer
 
 from gradveil import data as data_sets
-from gradveil.cli.options import AsJson, Quiet, make_console, print_json
+from gradveil.cli.options import AsJson, Quiet, make_console, print_json, print_path
 from gradveil.cli.progress import progress_bar
-from gradveil.cli.study_folders import prepare_folder, require_results
+from gradveil.cli.study_folders import own_journal, prepare_folder, require_results
 from gradveil.errors import UnknownNameError
 from gradveil.experiments.hide_tables import make_lines, render_markdown
 from gradveil.experiments.policies_hide import IMAGES, SEEDS, HideStudy, trials
@@ -44,18 +44,20 @@ def policies_hide(
             raise UnknownNameError("arm", name, known)
     chosen = [replace(one, images=images) for one in trials() if one.seed < seeds and (arm is None or one.arm in arm)]
     console = make_console(quiet, as_json)
-    prepare_folder(out, table, "trial", "policies-hide")
+    prepare_folder(out, table, ["trial.arm", "phases"], "policies-hide")
     torch.set_num_threads(1)
     with progress_bar(console) as progress:
         study = HideStudy(out, None if table else data_sets.load(data, None, progress))
         if not table:
             study.run(chosen, progress)
     entries = study.journal.read()
-    lines = make_lines(entries)
-    require_results(study.journal.path, arm or [], list(dict.fromkeys(line.arm for line in lines)))
-    write_file(out / "policies-hide.md", "\n".join([render_markdown(lines, entries), render_appendix(entries)]))
+    with own_journal(out, "policies-hide", table):
+        lines = make_lines(entries)
+        require_results(study.journal.path, arm or [], list(dict.fromkeys(line.arm for line in lines)))
+        text = "\n".join([render_markdown(lines, entries), render_appendix(entries)])
+    write_file(out / "policies-hide.md", text)
     written = record("reproduce policies-hide", {"seeds": seeds, "images": images, "threads": 1}, {"trials": entries})
     write_file(out / "policies-hide.json", to_json(written))
     if as_json:
         print_json(written)
-    console.print(f"{out / 'policies-hide.md'}", highlight=False, soft_wrap=True)
+    print_path(console, out / "policies-hide.md")

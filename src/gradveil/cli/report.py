@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from gradveil.cli.options import Quiet, make_console
+from gradveil.cli.options import Quiet, make_console, print_path
 from gradveil.errors import DataError, OutputError, SettingsError
 from gradveil.reports import is_page, read_audit, render_audit, render_comparison, verify_audit, write_csv
 from gradveil.results import write_file
@@ -39,7 +39,7 @@ def report(
         verify_all(folders, quiet)
         return
     path = draw_one(folders[0], out, not no_originals) if len(folders) == 1 else compare(folders, out)
-    console.print(str(path), highlight=False, markup=False, soft_wrap=True)
+    print_path(console, path)
 
 
 def verify_all(folders: list[Path], quiet: bool) -> None:

@@ -7,6 +7,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
+from gradveil.cli.options import print_path
 from gradveil.metrics import Interval
 from gradveil.scores import find_score
 from gradveil.search import SearchStatus, find_indistinct
@@ -31,11 +32,11 @@ def print_summary(console: Console, result: dict[str, Any], folder: Path) -> Non
             highlight=False,
         )
     print_against_none(console, result)
-    console.print(f"hybrid: [bold]{result['hybrid']}[/bold]", highlight=False)
+    console.print(f"hybrid: {result['hybrid']}", style="bold", highlight=False)
     if not result["validation"]:
         console.print("Scores are no measurement: --validate N attacks and trains with the best N.", highlight=False)
     for name in ("search.json", "policies.json", "index.html"):
-        console.print(f"{folder / name}", highlight=False, soft_wrap=True)
+        print_path(console, folder / name)
 
 
 def print_against_none(console: Console, result: dict[str, Any]) -> None:
@@ -108,7 +109,7 @@ def make_validation(lines: list[dict[str, Any]]) -> Table:
 
 def print_status(console: Console, status: SearchStatus) -> None:
     """Print how far a search is and who leads."""
-    console.print(f"[bold]{status.headline}[/bold]", highlight=False)
+    console.print(status.headline, style="bold", highlight=False)
     if not status.leaders:
         return
     table = Table(title="Leaders so far" if not status.finished else "The best", box=SIMPLE_HEAD)

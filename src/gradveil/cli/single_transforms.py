@@ -8,7 +8,7 @@ import torch
 import typer
 
 from gradveil import data as data_sets
-from gradveil.cli.options import AsJson, Quiet, Seed, make_console, print_json
+from gradveil.cli.options import AsJson, Quiet, Seed, make_console, print_json, print_path
 from gradveil.cli.progress import progress_bar
 from gradveil.cli.score import DataName, FormName, QuadratureName, StartName
 from gradveil.experiments.single_transforms import (
@@ -88,4 +88,4 @@ def single_transforms(
         print_json(result)
     console.print(next(line for line in table.splitlines() if line.startswith("Best five")), highlight=False)
     for file in ("single_transforms.md", "single_transforms.png"):
-        console.print(f"{out / file}", highlight=False, soft_wrap=True)
+        print_path(console, out / file)

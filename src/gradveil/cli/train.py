@@ -11,7 +11,7 @@ import torch
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskID, TextColumn, TimeRemainingColumn
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from gradveil import data as data_sets
@@ -21,6 +21,7 @@ from gradveil.cli.policy_files import read_arm, read_policy
 from gradveil.cli.progress import progress_bar
 from gradveil.data import DataSet
 from gradveil.defences import CropFlip, Defence, Guarantee, PolicyDefence, build_defended, list_edits, parse_defences
+from gradveil.errors import printable
 from gradveil.machine import find_device
 from gradveil.models import ModelSpec
 from gradveil.reports import draw_curves
@@ -189,9 +190,9 @@ def name_defences(settings: dict[str, Any]) -> str:
 def summary(written: dict[str, Any], folder: Path) -> Table:
     """Show the outcome in a few lines."""
     settings = written["settings"]
-    table = Table(show_header=False, box=None, pad_edge=False)
+    table = Table("", Column("", overflow="fold"), show_header=False, box=None, pad_edge=False)
     table.add_row("model", f"{settings['model']} ({written['parameters']:,} parameters)")
-    table.add_row("images", f"{settings['data']}; {name_defences(settings)}")
+    table.add_row("images", printable(f"{settings['data']}; {name_defences(settings)}"))
     table.add_row("training", f"{settings['recipe']} recipe, {settings['epochs']} epochs, {written['seconds']:.0f} s")
     table.add_row("loss", settings["loss"])
     for edit in written["model_edits"]:
@@ -199,7 +200,7 @@ def summary(written: dict[str, Any], folder: Path) -> Table:
     if written["guarantee"] is not None:
         table.add_row("guarantee", str(Guarantee(**written["guarantee"])))
     table.add_row("test accuracy", f"{written['test_accuracy']:.2%}", style="bold")
-    table.add_row("written to", f"{folder}/ ({', '.join(written['snapshots'])}, curves.png, train.json)")
+    table.add_row("written to", printable(f"{folder}/ ({', '.join(written['snapshots'])}, curves.png, train.json)"))
     return table
 
 

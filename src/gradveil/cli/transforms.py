@@ -10,7 +10,7 @@ from rich.table import Table
 from gradveil import data
 from gradveil.cli.options import AsJson, Overwrite, Quiet, Seed, make_console, print_json
 from gradveil.cli.progress import progress_bar
-from gradveil.errors import SettingsError
+from gradveil.errors import SettingsError, printable
 from gradveil.reports import draw_catalogue, draw_policies
 from gradveil.results import record, to_json, write_file
 from gradveil.rng import generator
@@ -61,7 +61,7 @@ def show(
     console = make_console(quiet, as_json)
     console.print(list_catalogue(chosen) if policies is None else list_steps(policies))
     if sheet is not None:
-        console.print(f"drawn: {sheet}", soft_wrap=True, markup=False)
+        console.print(f"drawn: {printable(str(sheet))}", soft_wrap=True, markup=False)
 
 
 def draw_sheet(
@@ -169,4 +169,6 @@ def apply(
     if as_json:
         print_json(done)
     left_out = f"; files that are no images, left out: {counts['other_files']:,}" if counts.get("other_files") else ""
-    console.print(f"{policies}: {counts['images']:,} images in {target}{left_out}", soft_wrap=True, markup=False)
+    console.print(
+        f"{policies}: {counts['images']:,} images in {printable(str(target))}{left_out}", soft_wrap=True, markup=False
+    )

@@ -14,10 +14,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
-from typing import final
+from typing import BinaryIO, final
 
 from gradveil.errors import DataError
+from gradveil.files import open_regular, read_regular, require_regular
 
+BLOCK = 1 << 20
 DAMAGES = (EOFError, OSError, RuntimeError, tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError)
 """What the standard library raises on an archive that is cut off, altered or encrypted."""
 
@@ -58,9 +60,13 @@ class Tar(Container):
         with (
             archive_errors(path),
             open_plain(path) as stream,
-            tarfile.open(fileobj=Bounded(stream, path, limit), mode="r|") as archive,
+            Bounded(stream, path, limit) as bounded,
         ):
-            self.members = {inner_name(path, member.name): read_member(archive, member) for member in archive}
+            with tarfile.open(fileobj=bounded, mode="r|") as archive:
+                self.members = {inner_name(path, member.name): read_member(archive, member) for member in archive}
+            # The checksum of gzip is behind the end of the tar, and is checked only when it is read.
+            while bounded.read(BLOCK):
+                pass
 
     def names(self) -> list[str]:
         return [name for name, content in self.members.items() if content is not None]
@@ -98,7 +104,7 @@ class Zip(Container):
 class Bounded(io.RawIOBase):
     """A stream that fails after `limit` bytes, whatever a header says."""
 
-    def __init__(self, stream: io.BufferedIOBase, path: Path, limit: int) -> None:
+    def __init__(self, stream: BinaryIO | gzip.GzipFile, path: Path, limit: int) -> None:
         self.stream, self.path, self.limit, self.total = stream, path, limit, 0
 
     def read(self, size: int = -1, /) -> bytes:
@@ -136,9 +142,9 @@ def open_container(path: Path, limit: int) -> Container:
 
 
 @contextmanager
-def open_plain(path: Path) -> Iterator[io.BufferedIOBase]:
+def open_plain(path: Path) -> Iterator[BinaryIO | gzip.GzipFile]:
     """Open a file for reading; if it is compressed by gzip, read through that."""
-    with path.open("rb") as stream:
+    with open_regular(path) as stream:
         compressed = stream.read(2) == b"\x1f\x8b"
         stream.seek(0)
         if not compressed:
@@ -158,11 +164,14 @@ def read_plain(path: Path, limit: int) -> bytes:
 
 
 def read_file(path: Path, limit: int) -> bytes:
-    """Read a file as it is, up to `limit` bytes."""
+    """Read a file as it is, up to `limit` bytes; what says that it is empty is not opened: it may be no true file."""
     with archive_errors(path):
-        if path.stat().st_size > limit:
+        size = require_regular(path)
+        if size == 0:
+            raise DataError(f"{path} is empty: replace or remove it")
+        if size > limit:
             raise too_large(path, limit)
-        return path.read_bytes()
+        return read_regular(path, limit)
 
 
 def too_large(path: Path, limit: int) -> DataError:

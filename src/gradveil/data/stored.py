@@ -15,7 +15,7 @@ from gradveil.data.fashion_mnist import parse_idx
 from gradveil.data.folder import MAX_FILE_BYTES, files_in
 from gradveil.data.images import MAX_BYTES, EncodedImage, decode
 from gradveil.data.npz import ArrayFile
-from gradveil.errors import DataError, OutputError
+from gradveil.errors import DataError, OutputError, printable
 from gradveil.results import claimed_folder, write_file
 from gradveil.rng import generator
 from gradveil.transforms import PolicySet, transform_array, transform_arrays
@@ -48,7 +48,7 @@ def transform_folder(
     targets = plan_targets(source, target, pictures)
     with claimed_folder(target, "transforms", overwrite):
         for number, path in enumerate(pictures, start=1):
-            image = decode(EncodedImage(str(path), partial(read_file, path, MAX_FILE_BYTES)), None, None)
+            image = decode(EncodedImage(printable(str(path)), partial(read_file, path, MAX_FILE_BYTES)), None, None)
             name = path.relative_to(source).as_posix()
             write_image(targets[path], transform_image(image, path, policies, seed, name))
             progress("transforming images", number, len(pictures))
@@ -85,7 +85,7 @@ def transform_file(
     source: Path, target: Path, policies: PolicySet, seed: int, overwrite: bool, progress: Progress
 ) -> dict[str, int]:
     """Transform the images of one data file."""
-    if target.exists() and (not overwrite or target.is_dir() or target.resolve() == source.resolve()):
+    if target.exists() and (not overwrite or not target.is_file() or target.resolve() == source.resolve()):
         raise OutputError(f"{target} exists already: give the name of a new file, or pass --overwrite for another one")
     progress("transforming images", 0, 1)
     if source.suffix == ".npz":

@@ -1,6 +1,5 @@
 """A collaborative training from Python: `run_federated`."""
 
-import json
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -128,7 +127,7 @@ def read_result(folder: Path) -> FederatedResult:
     """Read back what a finished run left in its folder."""
     lines = Journal(folder / JOURNAL).read()
     state, _ = read_state(folder / STATE)
-    name = str(json.loads((folder / FINAL).with_suffix(".json").read_text())["model"]["name"])
+    name = str(state["made"]["model"])
     weights = load_checkpoint(folder / FINAL, name).weights
     return FederatedResult(weights, tuple(map(RoundOutcome.from_record, lines)), float(state["seconds"]))
 
