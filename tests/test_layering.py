@@ -14,9 +14,11 @@ import gradveil
 ROOT = Path(gradveil.__file__).parent
 ROOMS = (
     "errors",
+    "stops",
     "rng",
     "machine",
     "results",
+    "folders",
     "journal",
     "tensor_files",
     "metrics",

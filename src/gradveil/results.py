@@ -1,7 +1,6 @@
-"""Result folders and files: how they are claimed, written and described."""
+"""Result files: how they are written, sealed and described."""
 
 import contextlib
-import fcntl
 import hashlib
 import json
 import os
@@ -9,7 +8,7 @@ import platform
 import re
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from datetime import UTC, datetime
 from functools import cache
@@ -21,6 +20,8 @@ from gradveil import __version__
 from gradveil.errors import DataError, OutputError, SettingsError, UnknownNameError
 
 SCHEMA = 1
+PART = ".gradveil-part"
+"""How the name of a file ends while it is written."""
 SEAL = "sha256_of_content"
 UNSEALED = (
     "gradveil did not write it, or a version without seals did; if you trust the file, seal it once with "
@@ -32,7 +33,7 @@ def write_file(path: Path, content: str | bytes, mode: int = 0o644) -> None:
     """Write to a temporary name and move the file, so that a reader never sees half a file."""
     data = content.encode() if isinstance(content, str) else content
     try:
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=PART)
         try:
             with os.fdopen(handle, "wb") as stream:
                 stream.write(data)
@@ -50,61 +51,6 @@ def write_file(path: Path, content: str | bytes, mode: int = 0o644) -> None:
 def to_json(record: Mapping[str, Any]) -> str:
     """Write a record as JSON; NaN and infinity, which JSON does not have, are refused."""
     return json.dumps(record, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-
-
-def claim_folder(path: Path, command: str, overwrite: bool = False) -> Path:
-    """Make `path` ready for the results of `command`.
-
-    A folder that is not empty is refused, except with `overwrite` if it holds a result of the same command.
-    """
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-        entries = [entry.name for entry in path.iterdir()]
-        with tempfile.NamedTemporaryFile(dir=path):
-            pass
-    except OSError as error:
-        raise OutputError(f"cannot write to {path}: {error.strerror}; choose another folder with --out") from error
-    if entries and not overwrite:
-        raise OutputError(f"{path} is not empty: choose another folder with --out, or pass --overwrite")
-    if entries and f"{command}.json" not in entries:
-        raise OutputError(
-            f"{path} holds no earlier result of 'gradveil {command}' to overwrite: choose another folder with --out"
-        )
-    return path
-
-
-@contextlib.contextmanager
-def claimed_folder(path: Path, command: str, overwrite: bool = False) -> Iterator[Path]:
-    """Claim a folder for a block; if the block fails before it writes anything, remove the new folder."""
-    existed = path.exists()
-    folder = claim_folder(path, command, overwrite)
-    try:
-        yield folder
-    except BaseException:
-        if not existed:
-            with contextlib.suppress(OSError):
-                folder.rmdir()
-        raise
-
-
-@contextlib.contextmanager
-def only_writer(path: Path, busy: str) -> Iterator[None]:
-    """Hold a lock on the file at `path` for a block; while another process holds it, refuse with `busy`.
-
-    A kill lets go of the lock.
-    """
-    try:
-        stream = path.open("ab")
-    except OSError as error:
-        raise OutputError(
-            f"cannot write to {path.parent}: {error.strerror}; choose another folder with --out"
-        ) from error
-    with stream:
-        try:
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            raise OutputError(busy) from error
-        yield
 
 
 def seal(record: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,6 +8,7 @@ import typer
 from gradveil import __version__
 from gradveil.cli.commands import LazyGroup, add_entries
 from gradveil.errors import GradveilError
+from gradveil.stops import is_stopped, watched
 
 app = typer.Typer(
     cls=LazyGroup,
@@ -34,9 +35,12 @@ def root(
 
 
 def main() -> None:
-    """Run the command line; an error of ours is one line and exit code 2."""
-    try:
-        app()
-    except GradveilError as error:
-        typer.echo(f"gradveil: {error}", err=True)
-        sys.exit(2)
+    """Run the command line; an error of ours is one line and exit code 2, a signal one line and 128 plus its number."""
+    with watched():
+        try:
+            app()
+        except GradveilError as error:
+            if is_stopped():
+                raise
+            typer.echo(f"gradveil: {error}", err=True)
+            sys.exit(2)

@@ -18,12 +18,14 @@ from gradveil.client import Weights
 from gradveil.data import DataSet, choose_attacked
 from gradveil.defences import Arm, build_defended, parse_arm
 from gradveil.errors import KnowledgeError, SettingsError
+from gradveil.folders import claimed_folder
 from gradveil.machine import find_device
 from gradveil.models import ModelSpec
 from gradveil.reports import draw_losses, draw_similarities, draw_strip
-from gradveil.results import claimed_folder, record, to_json, write_file
+from gradveil.results import record, to_json, write_file
 from gradveil.training import BRIEF, Checkpoint, TrainingSettings, load_checkpoint
 
+PIECES = ("steps.png", "loss.png", "similarity.png")
 DataName = Annotated[str, typer.Option("--data", help="A name of 'gradveil data list', folder:PATH or npz:PATH.")]
 ModelName = Annotated[str, typer.Option("--model", help="A model by name, or your own as package.module:factory.")]
 AttackName = Annotated[str, typer.Option("--attack", help="Attack by name, such as fast, adam-cosine or standard.")]
@@ -63,7 +65,7 @@ def attack_images(
     """Attack single images; pictures over the steps, curves and attack.json go to the folder."""
     console = make_console(quiet, as_json)
     place, arm = str(find_device(device)), parse_arm(read_arm(defence))
-    with claimed_folder(out, "attack", overwrite) as folder, progress_bar(console) as progress:
+    with claimed_folder(out, "attack", overwrite, PIECES) as folder, progress_bar(console) as progress:
         loaded = data_sets.load(data, None, progress)
         spec, weights, name, training = choose_weights(model, phase, checkpoint, loaded, arm, seed)
         places = choose_images(images, loaded, seed)

@@ -3,9 +3,15 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from gradveil.errors import SettingsError
+import click
+
+from gradveil.errors import OutputError, SettingsError
 from gradveil.experiments.versions import require_one_version, require_present_version
+from gradveil.folders import only_command
 from gradveil.journal import Journal
+from gradveil.stops import say_on_stop
+
+KEPT = "gradveil.folder"
 
 
 def prepare_folder(out: Path, table: bool, field: str, study: str, file: str = "journal.jsonl") -> None:
@@ -23,7 +29,21 @@ def prepare_folder(out: Path, table: bool, field: str, study: str, file: str = "
         require_one_version(entries, journal)
     else:
         require_present_version(entries, journal)
+        keep_others_out(out)
+
+
+def keep_others_out(out: Path) -> None:
+    """Make the folder of a study, and keep other commands that write there out until this one ends."""
+    context = click.get_current_context()
+    if context.meta.get(KEPT) == out:
+        return
+    try:
         out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"cannot write to {out}: {error.strerror}; choose another folder with --out") from error
+    context.with_resource(only_command(out, "reproduce"))
+    context.meta[KEPT] = out
+    say_on_stop(lambda: f"what is done is kept in {out}: run the same command again to go on")
 
 
 def require_results(journal: Path, wanted: Sequence[str], found: Sequence[str]) -> None:

@@ -14,6 +14,7 @@ from gradveil.errors import SettingsError
 from gradveil.reports import draw_catalogue, draw_policies
 from gradveil.results import record, to_json, write_file
 from gradveil.rng import generator
+from gradveil.stops import say_on_stop
 from gradveil.transforms import Catalogue, PolicySet, Transform, find_catalogue, parse_policy
 
 SAMPLE = "fashion-mnist-sample"
@@ -159,6 +160,7 @@ def apply(
     """
     policies = parse_policy(policy, None if "/" in policy else find_catalogue(catalogue))
     console = make_console(quiet, as_json)
+    say_on_stop(lambda: f"{target} is not complete: run it again with --overwrite")
     with progress_bar(console) as progress:
         counts = data.transform_stored(source, target, policies, seed, overwrite, progress)
     settings = {"source": str(source), "target": str(target), "policy": str(policies), "seed": seed}

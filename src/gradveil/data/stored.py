@@ -16,7 +16,8 @@ from gradveil.data.folder import MAX_FILE_BYTES, files_in
 from gradveil.data.images import MAX_BYTES, EncodedImage, decode
 from gradveil.data.npz import ArrayFile
 from gradveil.errors import DataError, OutputError
-from gradveil.results import claimed_folder, write_file
+from gradveil.folders import claimed_folder
+from gradveil.results import write_file
 from gradveil.rng import generator
 from gradveil.transforms import PolicySet, transform_array, transform_arrays
 
