@@ -1,5 +1,6 @@
 """Ctrl-C and SIGTERM: a command ends within seconds, says in one line what is kept, and leaves no process."""
 
+import atexit
 import contextlib
 import os
 import signal
@@ -11,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
+from typing import NoReturn
 
 SECONDS = 1.5
 """How long a command has to end by itself after a signal; then it is ended."""
@@ -74,7 +76,7 @@ def watched() -> Iterator[None]:
             raise
         say_what_is_kept(_watch.received)
         end_descendants()
-        raise SystemExit(CODE + _watch.received) from None
+        leave(CODE + _watch.received)
     finally:
         if _watch.received is None:
             signal.set_wakeup_fd(-1)
@@ -101,6 +103,15 @@ def guard(here: socket.socket) -> None:
                 say_what_is_kept(number)
                 end_descendants()
                 os._exit(CODE + number)
+
+
+def leave(code: int) -> NoReturn:
+    """Run what is registered for the end and leave; to take all modules down as well can last longer than the rest."""
+    with contextlib.suppress(BaseException):
+        atexit._run_exitfuncs()
+    with contextlib.suppress(OSError, ValueError):
+        sys.stdout.flush()
+    os._exit(code)
 
 
 def say_what_is_kept(number: int) -> None:
