@@ -68,17 +68,25 @@ def parse_sealed(text: bytes, advice: str = "copy it again") -> dict[str, Any]:
     """Parse a sealed record; the ValueError of any other text says what is wrong and what to do."""
     try:
         record = json.loads(text)
-        if not isinstance(record, dict):
-            raise ValueError(f"holds no record: {advice}")
-        if SEAL not in record:
-            raise ValueError(f"has no seal: {UNSEALED}")
-        if seal(record)[SEAL] != record[SEAL]:
-            raise ValueError(f"was changed or damaged (its SHA-256 differs): {advice}")
     except RecursionError as error:
         raise ValueError(f"cannot be read as JSON, it is nested too deeply: {advice}") from error
-    except (json.JSONDecodeError, UnicodeError) as error:
+    except ValueError as error:
         raise ValueError(f"cannot be read as JSON ({error}): {advice}") from error
+    if not isinstance(record, dict):
+        raise ValueError(f"holds no record: {advice}")
+    if SEAL not in record:
+        raise ValueError(f"has no seal: {UNSEALED}")
+    if not is_sealed(record):
+        raise ValueError(f"was changed or damaged (its SHA-256 differs): {advice}")
     return record
+
+
+def is_sealed(record: Mapping[str, Any]) -> bool:
+    """Tell whether a record has the seal of its content; a number too large for JSON never was in one."""
+    try:
+        return bool(seal(record)[SEAL] == record[SEAL])
+    except (ValueError, RecursionError):
+        return False
 
 
 def read_sealed(path: Path) -> dict[str, Any]:
