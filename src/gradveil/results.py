@@ -20,6 +20,8 @@ from gradveil import __version__
 from gradveil.errors import DataError, OutputError, SettingsError, UnknownNameError
 
 SCHEMA = 1
+PRIVATE, OPEN = 0o600, 0o644
+"""Who can read a file: its owner alone, if it holds private images; everyone."""
 PART = ".gradveil-part"
 """How the name of a file ends while it is written."""
 SEAL = "sha256_of_content"
@@ -29,7 +31,7 @@ UNSEALED = (
 )
 
 
-def write_file(path: Path, content: str | bytes, mode: int = 0o644) -> None:
+def write_file(path: Path, content: str | bytes, mode: int = OPEN) -> None:
     """Write to a temporary name and move the file, so that a reader never sees half a file."""
     data = content.encode() if isinstance(content, str) else content
     try:

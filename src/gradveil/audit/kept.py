@@ -13,14 +13,13 @@ from torch import Tensor
 
 from gradveil.errors import DataError, OutputError, SettingsError
 from gradveil.folders import only_writer
-from gradveil.results import read_sealed, seal, to_json, write_file
+from gradveil.results import PRIVATE, read_sealed, seal, to_json, write_file
 from gradveil.tensor_files import read_sealed_tensors, seal_tensors
 from gradveil.workers import Crew, Job, OnProgress
 
 Result = TypeVar("Result")
 Tensors = dict[str, Tensor]
 WORK, SETTINGS, MODELS, LOCK = "work", "settings.json", "models", "lock"
-PRIVATE = 0o600
 CONTENT = "content"
 
 

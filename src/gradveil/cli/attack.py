@@ -22,7 +22,7 @@ from gradveil.folders import claimed_folder
 from gradveil.machine import find_device
 from gradveil.models import ModelSpec
 from gradveil.reports import draw_losses, draw_similarities, draw_strip
-from gradveil.results import record, to_json, write_file
+from gradveil.results import PRIVATE, record, to_json, write_file
 from gradveil.training import BRIEF, Checkpoint, TrainingSettings, load_checkpoint
 
 PIECES = ("steps.png", "loss.png", "similarity.png")
@@ -187,7 +187,7 @@ def write_results(folder: Path, report: AuditReport, result: dict[str, Any]) -> 
     truths = [(one.truth.original[0], one.truth.transformed[0]) for one in report.attacked]
     results = [one.reconstruction for one in report.attacked]
     title = f"{settings.attacks[0]} on {settings.model} ({settings.phases[0]}), {settings.arms[0]}"
-    write_file(folder / "steps.png", draw_strip(truths, results))
+    write_file(folder / "steps.png", draw_strip(truths, results), PRIVATE)
     if any(len(one.history) > 1 for one in results):
         named = {f"image {row.image}": one for row, one in zip(report.rows, results, strict=True)}
         write_file(folder / "loss.png", draw_losses(named, title))

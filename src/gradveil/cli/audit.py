@@ -39,7 +39,7 @@ from gradveil.errors import SettingsError
 from gradveil.folders import claimed_folder
 from gradveil.machine import find_device
 from gradveil.reports import draw_grid, pictures_of, record_of, to_png, write_audit
-from gradveil.results import record, to_json, write_file
+from gradveil.results import PRIVATE, record, to_json, write_file
 from gradveil.types import Reconstruction
 
 LEAKS = 3
@@ -260,7 +260,7 @@ def write_unscored(folder: Path, results: Mapping[str, Mapping[str, Reconstructi
         for capsule, one in capsules.items():
             if one.status == "ok":
                 pictures = [(attack, list(one.images.cpu()))]
-                write_file(folder / f"{capsule}-{attack}.png", to_png(draw_grid(pictures)))
+                write_file(folder / f"{capsule}-{attack}.png", to_png(draw_grid(pictures)), PRIVATE)
             loss = one.matching_loss if math.isfinite(one.matching_loss) else None
             entries.append(
                 {

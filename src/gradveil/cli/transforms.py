@@ -12,7 +12,7 @@ from gradveil.cli.options import AsJson, Overwrite, Quiet, Seed, make_console, p
 from gradveil.cli.progress import progress_bar
 from gradveil.errors import SettingsError
 from gradveil.reports import draw_catalogue, draw_policies
-from gradveil.results import record, to_json, write_file
+from gradveil.results import PRIVATE, record, to_json, write_file
 from gradveil.rng import generator
 from gradveil.stops import say_on_stop
 from gradveil.transforms import Catalogue, PolicySet, Transform, find_catalogue, parse_policy
@@ -72,9 +72,9 @@ def draw_sheet(
         raise SettingsError(f"--images {images}: draw at least 1")
     chosen = data.load(data_set).test.images[:images]
     if policies is None:
-        write_file(path, draw_catalogue(catalogue, chosen))
+        write_file(path, draw_catalogue(catalogue, chosen), PRIVATE)
     else:
-        write_file(path, draw_policies(policies, chosen, generator(seed, "sheet")))
+        write_file(path, draw_policies(policies, chosen, generator(seed, "sheet")), PRIVATE)
 
 
 def list_catalogue(catalogue: Catalogue) -> Table:

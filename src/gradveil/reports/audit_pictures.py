@@ -11,9 +11,8 @@ from safetensors.torch import save
 from torch import Tensor
 
 from gradveil.errors import DataError, SettingsError
-from gradveil.results import SEAL, write_file
+from gradveil.results import PRIVATE, SEAL, write_file
 
-PRIVATE = 0o600
 REQUIRED = ("original", "transformed", "rebuilt")
 GUESS = "rebuilt_original"
 
