@@ -15,9 +15,11 @@ ROOT = Path(gradveil.__file__).parent
 ROOMS = (
     "errors",
     "files",
+    "stops",
     "rng",
     "machine",
     "results",
+    "folders",
     "journal",
     "tensor_files",
     "metrics",

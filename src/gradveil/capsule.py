@@ -20,13 +20,12 @@ from torch import Tensor, nn
 from gradveil.defences import parse_defences
 from gradveil.errors import DataError, InputError
 from gradveil.models import ModelSpec
-from gradveil.results import SEAL, environment, read_hashed, read_sealed, seal, to_json, write_file
+from gradveil.results import PRIVATE, SEAL, environment, read_hashed, read_sealed, seal, to_json, write_file
 from gradveil.rounds import Round, Truth
 from gradveil.tensor_files import read_sealed_tensors, seal_tensors
 from gradveil.types import LocalTraining, Update
 
 SCHEMA = 1
-PRIVATE = 0o600
 SENT, RELEASED, BUFFER, LABELS, MADE = "sent/", "released/", "buffer/", "labels", "made"
 KEYS = {
     *("schema", "model", "model_defences", "known_defences", "local", "images", "participants", "phase", "client"),

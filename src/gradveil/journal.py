@@ -50,7 +50,7 @@ class Journal:
         line = write_line(entry)
         try:
             with self.path.open("a+b", buffering=0) as stream:
-                # Two processes may share the work. A search holds a lock of the other kind on this file, all the time.
+                # Two processes may share the work.
                 fcntl.lockf(stream, fcntl.LOCK_EX)
                 end = whole_lines(stream)
                 stream.truncate(end)

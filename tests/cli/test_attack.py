@@ -37,6 +37,7 @@ def test_writes_pictures_curves_and_rows(
         assert name in shown
         with Image.open(out / name) as picture:
             assert min(picture.size) > 50
+    assert (out / "steps.png").stat().st_mode & 0o777 == 0o600, "it shows private images"
 
 
 def test_json_is_the_record_and_nothing_else(

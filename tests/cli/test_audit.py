@@ -3,6 +3,7 @@
 import csv
 import json
 import re
+import resource
 import sys
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,11 @@ import torch
 from gradveil import __version__
 from gradveil.cli import main
 from gradveil.data import fashion_mnist_sample, load
+from gradveil.folders import only_command
 from gradveil.models import ModelSpec
 from gradveil.rng import generator
 
+WRITTEN = {"report.html", "audit.json", "audit.csv"}
 TINY = ("--images", "2", "--steps", "2", "--phase", "init", "--defence", "none", "--policy", "3-1-7", "--workers", "1")
 
 
@@ -54,6 +57,44 @@ def test_writes_everything_it_names(
         assert [row["psnr_transformed"] for row in csv.DictReader(stream)] == [
             str(row["psnr_transformed"]) for row in record["rows"]
         ]
+
+
+@pytest.mark.parametrize("room", [10, 12_000, 30_000])
+def test_an_audit_out_of_space_has_a_way_on(
+    room: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "run"
+    words = ("audit", "--images", "2", "--steps", "2", "--phase", "init", "--defence", "none", "--workers", "1")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (room, before[1]))
+    try:
+        assert run(monkeypatch, *words, "--out", str(out)) == 2
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    shown = capsys.readouterr().err
+    assert shown.startswith("gradveil: cannot write")
+    assert shown.count("\n") == 1
+    if out.exists():
+        assert run(monkeypatch, *words, "--out", str(out)) == 2
+        assert "go on with --resume, start again with --overwrite" in capsys.readouterr().err
+        assert run(monkeypatch, "audit", "--resume", "--workers", "1", "--out", str(out)) == 0
+    else:
+        assert run(monkeypatch, *words, "--out", str(out)) == 0
+    assert {path.name for path in out.iterdir()} == {*WRITTEN, "pictures", "pictures.safetensors"}
+
+
+@pytest.mark.parametrize("left", ["work", "pictures.safetensors"])
+def test_what_an_audit_left_can_be_overwritten(
+    left: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / left).mkdir() if left == "work" else (tmp_path / left).write_bytes(b"half")
+    words = ("audit", "--images", "1", "--steps", "1", "--phase", "init", "--defence", "none", "--workers", "1")
+    assert run(monkeypatch, *words, "--out", str(tmp_path)) == 2
+    assert "--overwrite" in capsys.readouterr().err
+    with only_command(tmp_path, "audit"):
+        assert run(monkeypatch, *words, "--out", str(tmp_path), "--overwrite") == 2
+    assert "another command is at work" in capsys.readouterr().err
+    assert run(monkeypatch, *words, "--out", str(tmp_path), "--overwrite") == 0
 
 
 def test_the_attacker_is_told_unless_asked_otherwise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

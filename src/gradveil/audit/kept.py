@@ -12,14 +12,14 @@ from typing import Any, Generic, TypeVar
 from torch import Tensor
 
 from gradveil.errors import DataError, OutputError, SettingsError
-from gradveil.results import only_writer, read_sealed, seal, to_json, write_file
+from gradveil.folders import only_writer
+from gradveil.results import PRIVATE, read_sealed, seal, to_json, write_file
 from gradveil.tensor_files import read_sealed_tensors, seal_tensors
 from gradveil.workers import Crew, Job, OnProgress
 
 Result = TypeVar("Result")
 Tensors = dict[str, Tensor]
 WORK, SETTINGS, MODELS, LOCK = "work", "settings.json", "models", "lock"
-PRIVATE = 0o600
 CONTENT = "content"
 
 
@@ -122,7 +122,7 @@ def opened_work(folder: Path, asked: Mapping[str, Any], resume: bool) -> Iterato
         if (work / SETTINGS).exists():
             check_same(read_sealed(work / SETTINGS), asked, folder)
         else:
-            write_file(work / SETTINGS, to_json(seal(asked)), PRIVATE)
+            write_settings(work, asked)
         kept = KeptWork(work)
         try:
             yield kept
@@ -133,8 +133,20 @@ def opened_work(folder: Path, asked: Mapping[str, Any], resume: bool) -> Iterato
         shutil.rmtree(work)
 
 
+def write_settings(work: Path, asked: Mapping[str, Any]) -> None:
+    """Write down what was asked; without it nobody could go on, so that without room for it nothing stays."""
+    try:
+        write_file(work / SETTINGS, to_json(seal(asked)), PRIVATE)
+    except OutputError:
+        shutil.rmtree(work)
+        raise
+
+
 def begin(work: Path) -> None:
     """Make the folder; of two audits that start at once, one is refused here."""
+    if work.exists() and not (work / SETTINGS).exists():
+        # An audit was killed before there was anything to go on with.
+        discard_work(work.parent)
     try:
         work.mkdir(mode=0o700)
     except FileExistsError as error:
@@ -143,7 +155,7 @@ def begin(work: Path) -> None:
         raise OutputError(f"cannot write to {work}: {error.strerror}; choose another folder with --out") from error
 
 
-def only_audit(work: Path) -> AbstractContextManager[None]:
+def only_audit(work: Path) -> AbstractContextManager[object]:
     """Keep a second audit out while a block runs."""
     busy = f"another audit is at work in {work.parent}: wait for it, or choose another folder with --out"
     return only_writer(work / LOCK, busy)

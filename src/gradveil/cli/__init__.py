@@ -9,6 +9,7 @@ import typer
 from gradveil import __version__
 from gradveil.cli.commands import LazyGroup, add_entries
 from gradveil.errors import GradveilError, InputError, printable
+from gradveil.stops import is_stopped, watched
 
 app = typer.Typer(
     cls=LazyGroup,
@@ -35,21 +36,29 @@ def root(
 
 
 def main() -> None:
-    """Run the command line; an error of ours, or of a file or folder, is one line and exit code 2."""
-    try:
+    """Run the command line.
+
+    An error of ours, or of a file or folder, is one line and exit code 2; a signal one line and 128 plus its number.
+    """
+    with watched():
         try:
-            check_arguments(sys.argv[1:])
-            app()
-        finally:
-            sys.stdout.flush()
-    except GradveilError as error:
-        stop(str(error))
-    except OSError as error:
-        if error.filename is not None:
-            stop(f"{os.fsdecode(error.filename)}: {error.strerror}; choose another file or folder")
-        # Python would try to write the rest when it ends, and complain again.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        stop(f"the output cannot be written: {error.strerror or error}")
+            try:
+                check_arguments(sys.argv[1:])
+                app()
+            finally:
+                sys.stdout.flush()
+        except GradveilError as error:
+            if is_stopped():
+                raise
+            stop(str(error))
+        except OSError as error:
+            if is_stopped():
+                raise
+            if error.filename is not None:
+                stop(f"{os.fsdecode(error.filename)}: {error.strerror}; choose another file or folder")
+            # Python would try to write the rest when it ends, and complain again.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            stop(f"the output cannot be written: {error.strerror or error}")
 
 
 def check_arguments(arguments: list[str]) -> None:

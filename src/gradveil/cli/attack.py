@@ -18,12 +18,14 @@ from gradveil.client import Weights
 from gradveil.data import DataSet, choose_attacked
 from gradveil.defences import Arm, build_defended, parse_arm
 from gradveil.errors import KnowledgeError, SettingsError
+from gradveil.folders import claimed_folder
 from gradveil.machine import find_device
 from gradveil.models import ModelSpec
 from gradveil.reports import draw_losses, draw_similarities, draw_strip
-from gradveil.results import claimed_folder, record, to_json, write_file
+from gradveil.results import PRIVATE, record, to_json, write_file
 from gradveil.training import BRIEF, Checkpoint, TrainingSettings, load_checkpoint
 
+PIECES = ("steps.png", "loss.png", "similarity.png")
 DataName = Annotated[str, typer.Option("--data", help="A name of 'gradveil data list', folder:PATH or npz:PATH.")]
 ModelName = Annotated[str, typer.Option("--model", help="A model by name, or your own as package.module:factory.")]
 AttackName = Annotated[str, typer.Option("--attack", help="Attack by name, such as fast, adam-cosine or standard.")]
@@ -63,7 +65,7 @@ def attack_images(
     """Attack single images; pictures over the steps, curves and attack.json go to the folder."""
     console = make_console(quiet, as_json)
     place, arm = str(find_device(device)), parse_arm(read_arm(defence))
-    with claimed_folder(out, "attack", overwrite) as folder, progress_bar(console) as progress:
+    with claimed_folder(out, "attack", overwrite, PIECES) as folder, progress_bar(console) as progress:
         loaded = data_sets.load(data, None, progress)
         spec, weights, name, training = choose_weights(model, phase, checkpoint, loaded, arm, seed)
         places = choose_images(images, loaded, seed)
@@ -185,7 +187,7 @@ def write_results(folder: Path, report: AuditReport, result: dict[str, Any]) -> 
     truths = [(one.truth.original[0], one.truth.transformed[0]) for one in report.attacked]
     results = [one.reconstruction for one in report.attacked]
     title = f"{settings.attacks[0]} on {settings.model} ({settings.phases[0]}), {settings.arms[0]}"
-    write_file(folder / "steps.png", draw_strip(truths, results))
+    write_file(folder / "steps.png", draw_strip(truths, results), PRIVATE)
     if any(len(one.history) > 1 for one in results):
         named = {f"image {row.image}": one for row, one in zip(report.rows, results, strict=True)}
         write_file(folder / "loss.png", draw_losses(named, title))

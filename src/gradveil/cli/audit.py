@@ -30,21 +30,24 @@ from gradveil.audit import (
 from gradveil.cli import audit_options as ask
 from gradveil.cli.audit_table import FILES, print_report
 from gradveil.cli.crews import RayAddress, gather_crew
-from gradveil.cli.options import AsJson, Device, Out, Overwrite, Quiet, make_console, print_json, run_folder
+from gradveil.cli.options import AsJson, Device, Out, Overwrite, Quiet, Run, make_console, print_json
 from gradveil.cli.policy_files import read_arm
 from gradveil.cli.progress import progress_bar
 from gradveil.data import load
 from gradveil.defences import expand_arms
 from gradveil.errors import SettingsError, printable
+from gradveil.folders import claimed_folder
 from gradveil.machine import find_device
 from gradveil.reports import draw_grid, pictures_of, record_of, to_png, write_audit
-from gradveil.results import claimed_folder, record, to_json, write_file
+from gradveil.results import PRIVATE, record, to_json, write_file
 from gradveil.training import GIVEN, load_given, train_enough
 from gradveil.types import Reconstruction
 
 LEAKS = 3
 """The exit code of a leak above --fail-above."""
 UNDEFENDED = "none"
+PIECES = ("work", *FILES, "pictures", "pictures.safetensors")
+"""What an audit leaves that was cut short."""
 OnProgress = Callable[[str, float], None]
 
 
@@ -141,7 +144,7 @@ def audit(
         if capsule:
             if resume:
                 raise SettingsError("an audit of capsules is never resumed: leave out --resume")
-            with claimed_folder(out, "audit", overwrite):
+            with claimed_folder(out, "audit", overwrite, PIECES):
                 report, result = audit_capsules(capsule, truth, settings, model, out, place, progress)
         else:
             fresh = stored is None
@@ -225,19 +228,18 @@ def run_in_folder(
     resume = stored is not None
     command_line = shlex.join(["gradveil", *sys.argv[1:]]) if stored is None else stored["command_line"]
     asked = describe_work(prepared, device, command_line)
-    with gather_crew(workers, ray, prepared.settings.threads) as crew:
+    run = Run("audit", out, is_unfinished, PIECES)
+    with gather_crew(workers, ray, prepared.settings.threads) as crew, run.folder(resume, overwrite) as folder:
         if overwrite and not resume:
-            discard_work(out)
-        with run_folder(out, "audit", is_unfinished(out), resume, overwrite) as folder:
-            if overwrite and not resume:
-                remove_results(folder)
-            with opened_work(folder, asked, resume) as kept:
-                # A node of a cluster need not see this folder; what it has trained is kept when it is done.
-                models = kept.models if ray is None else None
-                report = prepared.run(
-                    workers=crew, device=device, progress=progress, models=models, frames=FRAMES, kept=kept
-                )
-                return report, write_audit(folder, record_of(report, command_line), pictures_of(report))
+            discard_work(folder)
+            remove_results(folder)
+        with opened_work(folder, asked, resume) as kept:
+            # A node of a cluster need not see this folder; what it has trained is kept when it is done.
+            models = kept.models if ray is None else None
+            report = prepared.run(
+                workers=crew, device=device, progress=progress, models=models, frames=FRAMES, kept=kept
+            )
+            return report, write_audit(folder, record_of(report, command_line), pictures_of(report))
 
 
 def remove_results(folder: Path) -> None:
@@ -289,7 +291,7 @@ def write_unscored(folder: Path, results: Mapping[str, Mapping[str, Reconstructi
         for capsule, one in capsules.items():
             if one.status == "ok":
                 pictures = [(attack, list(one.images.cpu()))]
-                write_file(folder / f"{capsule}-{attack}.png", to_png(draw_grid(pictures)))
+                write_file(folder / f"{capsule}-{attack}.png", to_png(draw_grid(pictures)), PRIVATE)
             loss = one.matching_loss if math.isfinite(one.matching_loss) else None
             entries.append(
                 {

@@ -12,6 +12,7 @@ from gradveil.cli.options import AsJson, Quiet, make_console, print_json
 from gradveil.cli.progress import progress_bar
 from gradveil.errors import printable
 from gradveil.results import record
+from gradveil.stops import say_on_stop
 
 app = typer.Typer(no_args_is_help=True, help="List, describe and download data sets.")
 
@@ -61,6 +62,7 @@ def info_command(name: Name, root: Root = None, as_json: AsJson = False) -> None
 def get_command(name: Name, root: Root = None, mirror: Mirror = None, quiet: Quiet = False) -> None:
     """Download the official files of a data set; run again after a cut to resume."""
     console = make_console(quiet, as_json=False)
+    say_on_stop(lambda: "what was downloaded is kept: run the same command again to go on")
     with progress_bar(console, in_bytes=True) as progress:
         folder = data.get(name, root, progress, mirror)
     console.print(f"{name} is complete and checked: {printable(str(folder))}", soft_wrap=True)

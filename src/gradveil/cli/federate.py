@@ -17,7 +17,7 @@ from gradveil import data as data_sets
 from gradveil.attacks import find_attack
 from gradveil.cli.audit_table import print_report
 from gradveil.cli.data import Root
-from gradveil.cli.options import AsJson, Out, Overwrite, Quiet, Seed, make_console, print_json, run_folder
+from gradveil.cli.options import AsJson, Out, Overwrite, Quiet, Run, Seed, make_console, print_json
 from gradveil.cli.policy_files import read_arm, read_policy
 from gradveil.cli.progress import progress_bar
 from gradveil.data import DataSet
@@ -31,6 +31,8 @@ DEFAULTS = FederatedSettings()
 OBSERVATION = "observation"
 BY_CLASS = "classes:2"
 SHOWN = 10
+PIECES = ("resume.safetensors", "journal.jsonl", "final.*", "round-*.*", "capsules", "curve.png")
+"""What a run leaves that was cut short."""
 
 Data = Annotated[str, typer.Option("--data", help="A name of 'gradveil data list', folder:PATH or npz:PATH.")]
 Model = Annotated[str, typer.Option("--model", help="A model by name, or your own as package.module:factory.")]
@@ -169,27 +171,28 @@ def federate(
         raise SettingsError(f"--observe-steps {observe_steps}: give 1 or more")
     with progress_bar(console) as loading:
         loaded = data_sets.load(data, root, loading)
-    with run_folder(out, "federate", is_unfinished(out), resume, overwrite) as folder, rounds_bar(console) as progress:
-        result = run_federated(
-            settings,
-            loaded,
-            folder,
-            engine=engine,  # type: ignore[arg-type]  # a wrong name is refused there
-            workers=workers,
-            capture=captured,
-            keep_truth=keep_truth or bool(observed),
-            checkpoints=kept,
-            resume=resume,
-            progress=progress,
-            root=root,
-            topology=topology,  # type: ignore[arg-type]  # a wrong name is refused there
-            observer=observer,
-            secure=secure,
-        )
-    title = f"{settings.model} on {settings.data}, {settings.clients} clients, {settings.algorithm}, {settings.arm}"
-    write_file(folder / "curve.png", draw_rounds(result.rounds, title))
-    if observed:
-        attack_captured(folder, loaded, observed, observe_attack, observe_steps, model, seed, console)
+    with Run("federate", out, is_unfinished, PIECES).folder(resume, overwrite) as folder:
+        with rounds_bar(console) as progress:
+            result = run_federated(
+                settings,
+                loaded,
+                folder,
+                engine=engine,  # type: ignore[arg-type]  # a wrong name is refused there
+                workers=workers,
+                capture=captured,
+                keep_truth=keep_truth or bool(observed),
+                checkpoints=kept,
+                resume=resume,
+                progress=progress,
+                root=root,
+                topology=topology,  # type: ignore[arg-type]  # a wrong name is refused there
+                observer=observer,
+                secure=secure,
+            )
+        title = f"{settings.model} on {settings.data}, {settings.clients} clients, {settings.algorithm}, {settings.arm}"
+        write_file(folder / "curve.png", draw_rounds(result.rounds, title))
+        if observed:
+            attack_captured(folder, loaded, observed, observe_attack, observe_steps, model, seed, console)
     if as_json:
         print_json(json.loads((folder / "federate.json").read_text()))
     console.print(make_table(result.rounds))

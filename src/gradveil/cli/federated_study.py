@@ -9,7 +9,7 @@ from gradveil import data as data_sets
 from gradveil.cli.crews import RayAddress, gather_crew
 from gradveil.cli.options import AsJson, Quiet, make_console, print_json, print_path
 from gradveil.cli.progress import progress_bar
-from gradveil.cli.study_folders import own_journal
+from gradveil.cli.study_folders import keep_others_out, own_journal
 from gradveil.experiments import (
     FEDERATED_PARTS,
     prepare_federated_study,
@@ -40,6 +40,7 @@ def federated_study(
         prepare_federated_study(out, chosen, table)
     console = make_console(quiet, as_json)
     if not table:
+        keep_others_out(out)
         with progress_bar(console) as progress, gather_crew(workers, ray) as crew:
             run_federated_study(out, data_sets.load("fashion-mnist-sample", None, progress), chosen, crew, progress)
     with own_journal(out, "federated", table):

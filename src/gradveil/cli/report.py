@@ -8,9 +8,8 @@ import typer
 from gradveil.cli.options import Quiet, make_console, print_path
 from gradveil.errors import DataError, OutputError, SettingsError
 from gradveil.reports import is_page, read_audit, render_audit, render_comparison, verify_audit, write_csv
-from gradveil.results import write_file
+from gradveil.results import OPEN, PRIVATE, write_file
 
-PRIVATE, OPEN = 0o600, 0o644
 COMPARISON = "comparison.html"
 
 Folders = Annotated[list[Path], typer.Argument(help="Folder of an audit. Several are compared on one page.")]

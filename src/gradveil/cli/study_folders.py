@@ -5,9 +5,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import click
+
 from gradveil.errors import OutputError, SettingsError
 from gradveil.experiments.versions import require_one_version, require_present_version
+from gradveil.folders import only_command
 from gradveil.journal import Journal
+from gradveil.stops import say_on_stop
+
+KEPT = "gradveil.folder"
 
 MISSHAPEN = (KeyError, TypeError, AttributeError, ValueError, IndexError)
 
@@ -29,7 +35,21 @@ def prepare_folder(out: Path, table: bool, fields: Sequence[str], study: str, fi
         require_one_version(entries, journal)
     else:
         require_present_version(entries, journal)
+        keep_others_out(out)
+
+
+def keep_others_out(out: Path) -> None:
+    """Make the folder of a study, and keep other commands that write there out until this one ends."""
+    context = click.get_current_context()
+    if context.meta.get(KEPT) == out:
+        return
+    try:
         out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"cannot write to {out}: {error.strerror}; choose another folder with --out") from error
+    context.with_resource(only_command(out, "reproduce"))
+    context.meta[KEPT] = out
+    say_on_stop(lambda: f"what is done is kept in {out}: run the same command again to go on")
 
 
 def has_field(entry: Mapping[str, Any], field: str) -> bool:

@@ -16,7 +16,7 @@ from rich.text import Text
 
 from gradveil import data as data_sets
 from gradveil.cli.data import Root
-from gradveil.cli.options import AsJson, Device, Out, Overwrite, Quiet, Seed, make_console, print_json, run_folder
+from gradveil.cli.options import AsJson, Device, Out, Overwrite, Quiet, Run, Seed, make_console, print_json
 from gradveil.cli.policy_files import read_arm, read_policy
 from gradveil.cli.progress import progress_bar
 from gradveil.data import DataSet
@@ -39,6 +39,8 @@ from gradveil.training import (
 from gradveil.transforms import parse_policy
 
 SAMPLE = "fashion-mnist-sample"
+PIECES = ("resume.safetensors", "init.*", "step-*.*", "epoch-*.*", "final.*", "curves.*")
+"""What a training leaves that was cut short."""
 
 
 class Recipe(StrEnum):
@@ -108,23 +110,24 @@ def train_model(
     with progress_bar(console) as loading:
         loaded = data_sets.load(data, root, loading)
     spec, network = build_model(model, loaded, seed, defences)
-    with run_folder(out, "train", is_unfinished(out), resume, overwrite) as folder, training_bar(console) as progress:
-        result = train(
-            network,
-            loaded,
-            settings,
-            defences=defences,
-            seed=seed,
-            phases=phases,
-            device=place,
-            folder=folder,
-            spec=spec,
-            resume=resume,
-            progress=progress,
-        )
-    options = {"data": data, "model": model, "defences": [*map(str, defences)], "seed": seed, "device": str(place)}
-    edits = list_edits(spec.build(generator(seed, "model")), network)
-    written = write_results(folder, {**options, **settings.to_record()}, network, edits, result)
+    with Run("train", out, is_unfinished, PIECES).folder(resume, overwrite) as folder:
+        with training_bar(console) as progress:
+            result = train(
+                network,
+                loaded,
+                settings,
+                defences=defences,
+                seed=seed,
+                phases=phases,
+                device=place,
+                folder=folder,
+                spec=spec,
+                resume=resume,
+                progress=progress,
+            )
+        options = {"data": data, "model": model, "defences": [*map(str, defences)], "seed": seed, "device": str(place)}
+        edits = list_edits(spec.build(generator(seed, "model")), network)
+        written = write_results(folder, {**options, **settings.to_record()}, network, edits, result)
     if as_json:
         print_json(written)
     console.print(summary(written, folder))

@@ -12,8 +12,9 @@ from gradveil.cli.options import AsJson, Overwrite, Quiet, Seed, make_console, p
 from gradveil.cli.progress import progress_bar
 from gradveil.errors import SettingsError, printable
 from gradveil.reports import draw_catalogue, draw_policies
-from gradveil.results import record, to_json, write_file
+from gradveil.results import PRIVATE, record, to_json, write_file
 from gradveil.rng import generator
+from gradveil.stops import say_on_stop
 from gradveil.transforms import Catalogue, PolicySet, Transform, find_catalogue, parse_policy
 
 SAMPLE = "fashion-mnist-sample"
@@ -71,9 +72,9 @@ def draw_sheet(
         raise SettingsError(f"--images {images}: draw at least 1")
     chosen = data.load(data_set).test.images[:images]
     if policies is None:
-        write_file(path, draw_catalogue(catalogue, chosen))
+        write_file(path, draw_catalogue(catalogue, chosen), PRIVATE)
     else:
-        write_file(path, draw_policies(policies, chosen, generator(seed, "sheet")))
+        write_file(path, draw_policies(policies, chosen, generator(seed, "sheet")), PRIVATE)
 
 
 def list_catalogue(catalogue: Catalogue) -> Table:
@@ -159,6 +160,7 @@ def apply(
     """
     policies = parse_policy(policy, None if "/" in policy else find_catalogue(catalogue))
     console = make_console(quiet, as_json)
+    say_on_stop(lambda: f"{target} is not complete: run it again with --overwrite")
     with progress_bar(console) as progress:
         counts = data.transform_stored(source, target, policies, seed, overwrite, progress)
     settings = {"source": str(source), "target": str(target), "policy": str(policies), "seed": seed}

@@ -16,7 +16,8 @@ from gradveil.data.folder import MAX_FILE_BYTES, files_in
 from gradveil.data.images import MAX_BYTES, EncodedImage, decode
 from gradveil.data.npz import ArrayFile
 from gradveil.errors import DataError, OutputError, printable
-from gradveil.results import claimed_folder, write_file
+from gradveil.folders import claimed_folder
+from gradveil.results import write_file
 from gradveil.rng import generator
 from gradveil.transforms import PolicySet, transform_array, transform_arrays
 
@@ -50,7 +51,7 @@ def transform_folder(
         for number, path in enumerate(pictures, start=1):
             image = decode(EncodedImage(printable(str(path)), partial(read_file, path, MAX_FILE_BYTES)), None, None)
             name = path.relative_to(source).as_posix()
-            write_image(targets[path], transform_image(image, path, policies, seed, name))
+            write_image(targets[path], transform_image(image, path, policies, seed, name), readers_of(path))
             progress("transforming images", number, len(pictures))
     return {"images": len(pictures), "other_files": len(files) - len(pictures)}
 
@@ -74,11 +75,16 @@ def transform_image(image: Image.Image, path: Path, policies: PolicySet, seed: i
     return policies.transform_picture(image, generator(seed, "offline", name))
 
 
-def write_image(path: Path, image: Image.Image) -> None:
+def readers_of(path: Path) -> int:
+    """Return who can read a file: a copy can be read by the same."""
+    return path.stat().st_mode & 0o777
+
+
+def write_image(path: Path, image: Image.Image, mode: int) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     content = io.BytesIO()
     image.save(content, "PNG")
-    write_file(path, content.getvalue())
+    write_file(path, content.getvalue(), mode)
 
 
 def transform_file(
@@ -94,7 +100,7 @@ def transform_file(
         content, count = transform_idx(source, policies, seed, target.suffix == ".gz")
     else:
         raise DataError(f"{source} is no folder, no .npz file and no idx3-ubyte file: give one of these")
-    write_file(target, content)
+    write_file(target, content, readers_of(source))
     progress("transforming images", 1, 1)
     return {"images": count}
 

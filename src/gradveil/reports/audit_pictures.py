@@ -12,9 +12,8 @@ from torch import Tensor
 
 from gradveil.errors import DataError, SettingsError
 from gradveil.files import require_regular
-from gradveil.results import SEAL, write_file
+from gradveil.results import PRIVATE, SEAL, write_file
 
-PRIVATE = 0o600
 REQUIRED = ("original", "transformed", "rebuilt")
 GUESS = "rebuilt_original"
 

@@ -101,9 +101,17 @@ class RunFolder:
         made = {**self.made, "phase": phase, "step": step}
         save_checkpoint(self.path / f"{phase}.safetensors", weights, self.spec, made)
 
+    def has_snapshot(self, phase: str) -> bool:
+        """Tell whether both files of a snapshot are there."""
+        path = self.path / f"{phase}.safetensors"
+        return path.exists() and path.with_suffix(".json").exists()
+
     def load_snapshot(self, phase: str, model: nn.Module) -> Weights:
         path = self.path / f"{phase}.safetensors"
-        return read_weights(path, shapes_of(model.state_dict()), read_record(path))
+        try:
+            return read_weights(path, shapes_of(model.state_dict()), read_record(path))
+        except CheckpointError as error:
+            raise CheckpointError(f"{error}; or start the run again with --overwrite") from error
 
     def add_epoch(self, curves: tuple[Epoch, ...]) -> None:
         """Write the curves with their newest point."""
