@@ -21,7 +21,7 @@ from gradveil.attacks.runs import Runs
 from gradveil.attacks.stages import SecondStage
 from gradveil.attacks.starts import Noise, Start
 from gradveil.attacks.statistics import StatisticsGap, known_statistics, shows_statistics
-from gradveil.defences import shows_draws
+from gradveil.defences import known_smooth, shows_draws
 from gradveil.errors import KnowledgeError, SettingsError
 from gradveil.rng import split
 from gradveil.types import Reconstruction, Task, Update
@@ -163,7 +163,7 @@ class GradientMatching(Attack):
             run_labels = draw_logits(task, run_labels, flat_sources)
         objective = Objective(
             self.distance,
-            self.priors,
+            self.priors if known_smooth(task.known_defences) else self.priors.without_variation(),
             self.knowledge,
             [observe(task, updates, targets, draws)],
             targets,

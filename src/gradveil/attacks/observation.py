@@ -59,7 +59,11 @@ class Observation:
 
     def measure(self, distance: Distance, candidate: Tensor) -> tuple[Tensor, Tensor]:
         """Measure how far a candidate, T×P, is from what was released, and the slope with respect to it."""
-        return distance(candidate, self.released, self.sizes)
+        if self.release.rounding is None:
+            return distance(candidate, self.released, self.sizes)
+        weights = self.release.rounding.weights(candidate)
+        distances, slope = distance(candidate * weights, self.released * weights, self.sizes)
+        return distances, slope * weights
 
     def levelled_slope(self, distance: Distance, candidate: Tensor) -> Tensor:
         """Compute the slope of a distance that is measured in levelled parameters."""

@@ -17,6 +17,7 @@ from gradveil.defences.base import (
     known_model,
     known_policies,
     known_release,
+    known_smooth,
     known_views,
     shows_draws,
 )
@@ -80,6 +81,7 @@ __all__ = [
     "known_model",
     "known_policies",
     "known_release",
+    "known_smooth",
     "known_views",
     "list_edits",
     "parse_arm",

@@ -30,7 +30,8 @@ class Defence(ABC):
     A class declares in `hooks` which of the four methods of that name it overrides. Most defences need `model`,
     `batch` or `release` only; `compute` is for those that must see the gradients or the features of single images.
     A defence that mixes images declares with how many others it mixes each (`companions`); one whose guarantee rests
-    on it declares that every step draws each image independently (`poisson`).
+    on it declares that every step draws each image independently (`poisson`); one whose pictures are not `smooth`, as
+    natural images are, declares that.
 
     `used` says what an attacker who knows the defence makes use of. It goes with `known_policies`, `known_release`,
     `known_views`, `known_model` or `deviation`, which serve the attacker; reports print it.
@@ -39,6 +40,7 @@ class Defence(ABC):
     hooks: ClassVar[tuple[Hook, ...]] = ()
     companions: ClassVar[int] = 0
     poisson: ClassVar[bool] = False
+    smooth: ClassVar[bool] = True
     used: ClassVar[str] = NOTHING_YET
 
     def __init_subclass__(cls, **keywords: Any) -> None:
@@ -158,6 +160,11 @@ def known_views(defences: Sequence[Defence]) -> Callable[[Tensor], list[Tensor]]
         return found
 
     return views
+
+
+def known_smooth(defences: Sequence[Defence]) -> bool:
+    """Tell whether what the model is fed still looks like an image; if not, a smooth candidate is a wrong one."""
+    return all(defence.smooth for defence in defences)
 
 
 def known_model(defences: Sequence[Defence], model: nn.Module, update: Update) -> nn.Module:

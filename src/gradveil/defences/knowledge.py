@@ -50,12 +50,14 @@ class KnownRelease:
     """How T updates are known to have been released, so far as a candidate can be made to look alike.
 
     `shown`, T×P, marks the entries that still say something if others were zeroed or drawn; `forms` are applied to a
-    candidate in order; `deviation` is the standard deviation of the noise in every entry.
+    candidate in order; `deviation` is the standard deviation of the noise in every entry. `rounding`, if there is one,
+    weighs entries by how exactly they were rounded.
     """
 
     shown: Tensor | None = None
     forms: tuple[Form, ...] = ()
     deviation: float = 0.0
+    rounding: "Rounding | None" = None
 
     def __call__(self, candidate: Tensor, sizes: Sizes, softness: float = SOFTNESS) -> Tensor:
         """Bring a candidate, T×P, to what would be released."""
@@ -72,7 +74,9 @@ class KnownRelease:
     def keep(self, rows: Tensor) -> "KnownRelease":
         """Keep the updates at `rows` only."""
         forms = tuple(form.keep(rows) if isinstance(form, RowForm) else form for form in self.forms)
-        return replace(self, shown=None if self.shown is None else self.shown[rows], forms=forms)
+        shown = None if self.shown is None else self.shown[rows]
+        rounding = None if self.rounding is None else self.rounding.keep(rows)
+        return replace(self, shown=shown, forms=forms, rounding=rounding)
 
     def then(self, form: Form) -> "KnownRelease":
         """Bring candidates to one more form."""
@@ -111,6 +115,32 @@ class NormsOnly(RowForm):
 
     def keep(self, rows: Tensor) -> "NormsOnly":
         return NormsOnly(self.released[rows])
+
+
+LEAST_VARIANCE = 0.02
+"""The least variance of a rounded entry, in squared steps: a candidate that stands at a step need not be the image."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Rounding:
+    """Entries that were rounded at random to multiples of `steps`, T×P.
+
+    An entry f steps above a multiple is released with the variance f·(1 − f): nearly exactly where f is 0 or 1, which
+    in a large step is most entries, and with the noise of a coin where it is ½.
+    """
+
+    steps: Tensor
+
+    def weights(self, candidate: Tensor) -> Tensor:
+        """Weigh entries, T×P, by the inverse deviation that the candidate would have been rounded with."""
+        places = candidate.detach() / self.steps
+        above = places - places.floor()
+        return 1 / (self.steps * (above * (1 - above)).clamp(min=LEAST_VARIANCE).sqrt())
+
+    def keep(self, rows: Tensor) -> "Rounding":
+        """Keep the updates at `rows` only."""
+        return Rounding(self.steps[rows])
 
 
 def length(rows: Tensor) -> Tensor:
