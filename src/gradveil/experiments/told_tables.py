@@ -113,10 +113,10 @@ def render_markdown(lines: Sequence[ToldLine], entries: Sequence[Entry]) -> str:
     text = [
         "# What an attacker gains by being told the defence",
         "",
-        f"{study['data']}, `{trial['model']}`, seed {trial['seed']}, {trial['images']} test images, one gradient of one "
-        f"image each; clients train on {trial['private']:,} images for {study['training']['epochs']} epochs, and "
-        f"`learned` learns from {trial['public']:,} others. No arm has the base augmentation, so T(x) is x but for "
-        "mixing. Gains are over the best guess without an update, aligned by flip, shift and lighting, in dB, mean ± "
+        f"{study['data']}, `{trial['model']}`, seed {trial['seed']}, {trial['images']} test images, one gradient of "
+        f"one image each; clients train on up to {trial['private']:,} images for {study['training']['epochs']} epochs, "
+        f"and `learned` learns from up to {trial['public']:,} others. No arm has the base augmentation, so T(x) is x. "
+        "Gains are over the best guess without an update, aligned by flip, shift and lighting, in dB, mean ± "
         "half the 95% interval. Picked out: the true image fits best among so many of its class, by x alone; in "
         "brackets the exact 95% interval. The last column compares the same images.",
         "",
