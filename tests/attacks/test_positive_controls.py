@@ -121,7 +121,7 @@ def test_told_of_a_defence_the_attacker_sees_more(defence: str) -> None:
     """The cosine does not see a clipped length, so that the sum of absolute differences stands for those that do."""
     attack = replace(recipe("fast"), distance=l1, second_stage=None) if defence == "clip:0.1" else recipe("fast")
     untold, told = gains_of(sample_task(), defence, attack, range(4))
-    assert mean_interval(told).mean > 2
+    assert mean_interval(told).mean > 1
     assert mean_interval([after - before for before, after in zip(untold, told, strict=True)]).mean > 3
     # Ten images on, the updates are those of others.
     _, wrong = gains_of(sample_task(), defence, attack, range(4), 10)
