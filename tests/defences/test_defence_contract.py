@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from functools import cache
+from pathlib import Path
 
 import pytest
 import torch
@@ -110,6 +111,12 @@ def test_each_declares_its_hooks_and_what_an_attacker_can_use(case: Case) -> Non
     tells = any(getattr(kind, name) is not getattr(Defence, name) for name in TELLING)
     # Who tells nothing gives the reason.
     assert tells != defence.used.startswith("nothing, because ")
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_the_documentation_says_what_an_attacker_uses(case: Case) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "defences.md").read_text()
+    assert f"| {parse_defence(case.text).used} |" in page
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
