@@ -25,10 +25,15 @@ def test_features_are_standardised_and_bounded() -> None:
     assert float(found.abs().max()) <= 10
 
 
-def test_the_length_of_an_update_does_not_matter() -> None:
+def test_the_length_of_an_update_shows_in_the_norms_alone() -> None:
     features, tensors, labels = fit()
-    longer = {name: 3 * tensor for name, tensor in tensors.items()}
-    torch.testing.assert_close(features(longer, labels), features(tensors, labels), rtol=1e-2, atol=1e-2)
+    longer = {name: 1.5 * tensor for name, tensor in tensors.items()}
+    ours, theirs = features(longer, labels), features(tensors, labels)
+    telling = features.telling
+    torch.testing.assert_close(ours[:, :-telling], theirs[:, :-telling], rtol=1e-2, atol=1e-2)
+    norms = slice(-telling, -features.classes)
+    assert (ours[:, norms] > theirs[:, norms]).all()
+    assert torch.equal(ours[:, -features.classes :], theirs[:, -features.classes :])
 
 
 def test_an_empty_update_has_finite_features() -> None:

@@ -57,3 +57,9 @@ def test_priors_stay_on_the_device() -> None:
         assert values.is_meta
         assert values.shape == (2,)
     assert variation_slope(images).is_meta
+
+
+def test_the_total_variation_can_be_left_out_and_the_rest_stays() -> None:
+    left = Priors(total_variation=1.0, last_variation=0.3, relative=True, energy=0.5).without_variation()
+    assert left.variation_weight(3, 10) == 0
+    assert (left.energy, left.relative) == (0.5, True)

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from gradveil.attacks.regression import Moments, Ridge, choose, train_network
+from gradveil.attacks.regression import LastColumns, Moments, Ridge, choose, train_network
 from gradveil.rng import generator
 
 
@@ -37,3 +37,9 @@ def test_the_map_with_the_best_pictures_is_kept() -> None:
     best, score = choose([bad, good], features, base, targets)
     assert best is good
     assert score > 60
+
+
+def test_a_map_of_the_last_columns_sees_nothing_else() -> None:
+    features = draw(5, 4)
+    found = LastColumns(2, Ridge(torch.eye(2)))(features)
+    assert torch.equal(found, features[:, -2:])

@@ -146,7 +146,7 @@ def read_images(comparison: Comparison, update: Update, layer: FirstLinear) -> R
         "ok" if sound else "failed",
         ((0, loss),),
         reason="" if sound else "the images that were read off, or their matching loss, are not finite",
-        approximations=comparison.simulation(update.local).approximations,
+        approximations=comparison.simulation(update).approximations,
     )
 
 

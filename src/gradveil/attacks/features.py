@@ -22,10 +22,11 @@ TINY = 1e-20
 class Features:
     """Turn updates, every tensor with a leading N, into standardised features, N×F.
 
-    They have three blocks. All tensors, each scaled to a median norm of 1 over public images, as one direction. What
+    They have these blocks. All tensors, each scaled to a median norm of 1 over public images, as one direction. What
     entered the first and the last linear layer, read off their gradients, which for one image is exact. The first
-    kernel's direction. A block longer than 2,048 becomes a count sketch: every entry is added, with a random sign, to
-    a random one of 2,048 sums. After that come the labels, one-hot.
+    kernel's direction. The logarithm of every tensor's norm, which stays true where directions are hidden. A block
+    longer than 2,048 becomes a count sketch: every entry is added, with a random sign, to a random one of 2,048 sums.
+    After that come the labels, one-hot.
     """
 
     names: tuple[str, ...]
@@ -68,8 +69,18 @@ class Features:
         whole = torch.cat([flat[name] / self.scales[name] for name in self.names], 1)
         first = next((name for name in self.names if tensors[name].dim() > 2), self.names[0])
         reads = [read_rows(tensors[f"{layer}.weight"].cpu(), flat[f"{layer}.bias"]) for layer in self.linear]
-        found = [unit(whole), *reads, unit(flat[first])]
+        found = [unit(whole), *reads, unit(flat[first]), self.norms(flat)]
         return [self.sketch(block.nan_to_num(0, 0, 0)) for block in found]
+
+    def norms(self, flat: Mapping[str, Tensor]) -> Tensor:
+        """Compare the norm of every tensor with its median over public images, by logarithms."""
+        ratios = [lengths(flat[name]) / self.scales[name] for name in self.names]
+        return torch.stack(ratios, 1).clamp(min=TINY).log()
+
+    @property
+    def telling(self) -> int:
+        """How many features, the last ones, are norms and labels: they are right even if every direction is drawn."""
+        return len(self.names) + self.classes
 
     def sketch(self, block: Tensor) -> Tensor:
         length = block.shape[1]

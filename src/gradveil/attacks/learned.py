@@ -20,7 +20,7 @@ from gradveil.attacks.base import Attack, Progress, layers_draw_like
 from gradveil.attacks.features import Features
 from gradveil.attacks.labels import check_labels, find_labels
 from gradveil.attacks.ranking import Comparison
-from gradveil.attacks.regression import SHARES, Moments, Regression, choose, train_network
+from gradveil.attacks.regression import SHARES, LastColumns, Moments, Regression, choose, train_network
 from gradveil.attacks.rehearsal import Rehearsal, Released
 from gradveil.errors import KnowledgeError, SettingsError
 from gradveil.rng import generator
@@ -31,6 +31,8 @@ LEAST = 10
 """With fewer public images there is nothing to learn from."""
 CALIBRATION = 256
 HELD_OUT = 1000
+NARROW, NORM_EPOCHS = 64, 30
+"""Width and epochs of the network that learns from norms alone; it is quick."""
 
 
 @final
@@ -207,11 +209,18 @@ class Lesson:
             rows = Examples.join(kept)
             source = generator(self.attack.seed, "learned", "network")
             regressions.append(train_network(rows.features, rows.gaps, self.attack.width, self.attack.epochs, source))
+            regressions.append(self.learn_norms(rows, features.telling))
         held = Examples.join(list(self.examples(features, self.held, "held out", 1)))
         best, score = choose(regressions, held.features, held.base, held.base + held.gaps)
         log.info("%d examples: %s, %.2f dB on held-out public images", moments.count, type(best).__name__, score)
         report(1.0)
         return Inverter(features, best, self.means, score)
+
+    def learn_norms(self, rows: "Examples", columns: int) -> Regression:
+        """Learn from the norms and labels alone: among thousands of features that say nothing they would be lost."""
+        source = generator(self.attack.seed, "learned", "norms")
+        few = rows.features[:, -columns:]
+        return LastColumns(columns, train_network(few, rows.gaps, NARROW, NORM_EPOCHS, source))
 
     def calibrate(self) -> Features:
         """Find the scales of the features on the first images."""

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from gradveil.attacks.distances import Distance, lay_flat, levelling, sizes_of
 from gradveil.client import Simulation
-from gradveil.defences import KnownRelease, Released, Sizes, known_release
+from gradveil.defences import KnownRelease, Released, Sizes, known_model, known_release, known_views
 from gradveil.transforms import PolicyDraws, PolicySet
 from gradveil.types import Task, Update
 
@@ -59,7 +59,11 @@ class Observation:
 
     def measure(self, distance: Distance, candidate: Tensor) -> tuple[Tensor, Tensor]:
         """Measure how far a candidate, T×P, is from what was released, and the slope with respect to it."""
-        return distance(candidate, self.released, self.sizes)
+        if self.release.rounding is None:
+            return distance(candidate, self.released, self.sizes)
+        weights = self.release.rounding.weights(candidate)
+        distances, slope = distance(candidate * weights, self.released * weights, self.sizes)
+        return distances, slope * weights
 
     def levelled_slope(self, distance: Distance, candidate: Tensor) -> Tensor:
         """Compute the slope of a distance that is measured in levelled parameters."""
@@ -85,7 +89,21 @@ def observe(task: Task, updates: Sequence[Update], targets: Tensor, draws: Assum
     tensors = {name: torch.stack([updates[target].tensors[name] for target in targets]) for name in updates[0].tensors}
     sizes = sizes_of(tensors)
     flat = lay_flat(tensors, sizes)
-    released = Released(flat, sizes, task.model, updates[0].images)
-    known = known_release(task.known_defences, released, task.participants)
-    simulation = Simulation(task.model, task.loss, updates[0].local, task.shape, task.participants)
+    known = describe_release(task, updates[0], flat, sizes)
+    simulation = simulate(task, updates[0])
     return Observation(simulation, flat, sizes, draws, release=known)
+
+
+def describe_release(task: Task, update: Update, flat: Tensor, sizes: Sizes) -> KnownRelease:
+    """Put together what the attacker knows of how such updates, laid flat, T×P, were released."""
+    steps = update.local.count_steps(update.images) if update.local.takes_steps else 1
+    model = known_model(task.known_defences, task.model, update)
+    released = Released(flat, sizes, model, update.images, task.participants, steps)
+    return known_release(task.known_defences, released, task.participants)
+
+
+def simulate(task: Task, update: Update) -> Simulation:
+    """Simulate the clients behind such updates, with what is known of the pictures and of the draws behind this one."""
+    model = known_model(task.known_defences, task.model, update)
+    views = known_views(task.known_defences)
+    return Simulation(model, task.loss, update.local, task.shape, task.participants, views)

@@ -1,7 +1,7 @@
 """What natural images look like, as penalties; each returns one number for each of T leading targets."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import final
 
 import torch
@@ -43,6 +43,10 @@ class Priors:
     def beyond_variation(self) -> bool:
         """Whether any penalty but the total variation has a weight."""
         return max(self.energy, self.consistency, self.batch_norm) > 0
+
+    def without_variation(self) -> "Priors":
+        """Return the same penalties but for the total variation: for pictures that are not smooth."""
+        return replace(self, total_variation=0.0, last_variation=None)
 
     def variation_weight(self, step: int, steps: int) -> float:
         """Return the weight of the total variation at a step, counted from 0, out of so many."""

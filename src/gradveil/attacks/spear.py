@@ -118,7 +118,7 @@ class Spear(Attack):
             "ok" if sound else "failed",
             ((0, loss),),
             reason=reason,
-            approximations=comparison.simulation(update.local).approximations,
+            approximations=comparison.simulation(update).approximations,
         )
 
 

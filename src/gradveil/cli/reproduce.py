@@ -18,6 +18,7 @@ from gradveil.cli.policies_hide import policies_hide
 from gradveil.cli.progress import progress_bar
 from gradveil.cli.single_transforms import single_transforms
 from gradveil.cli.study_folders import own_journal, prepare_folder, require_results
+from gradveil.cli.told_study import told_study
 from gradveil.cli.verdict_study import verdict
 from gradveil.errors import SettingsError, UnknownNameError
 from gradveil.experiments import defence_tables, score_tables
@@ -40,6 +41,7 @@ app.command("single-transforms")(single_transforms)
 app.command("verdict")(verdict)
 app.command("federated")(federated_study)
 app.command("policies-hide")(policies_hide)
+app.command("told-defences")(told_study)
 Parts = Annotated[list[str] | None, typer.Option("--part", help=f"One of {', '.join(PARTS)}; all unless given.")]
 Folder = Annotated[Path, typer.Option("--out", help="Folder of the study; run again with the same one to go on.")]
 Colour = Annotated[

@@ -6,6 +6,10 @@ from gradveil.experiments.federated_parts import (
     run_federated_study,
     write_federated_tables,
 )
+from gradveil.experiments.told_defences import ARMS as TOLD_ARMS
+from gradveil.experiments.told_defences import ToldStudy
+from gradveil.experiments.told_defences import trials as told_trials
+from gradveil.experiments.told_tables import write_told_tables
 from gradveil.experiments.verdict_study import DATA as VERDICT_DATA
 from gradveil.experiments.verdict_study import PARTS as VERDICT_PARTS
 from gradveil.experiments.verdict_study import VerdictStudy
@@ -13,11 +17,15 @@ from gradveil.experiments.verdict_tables import render_markdown as render_verdic
 
 __all__ = [
     "FEDERATED_PARTS",
+    "TOLD_ARMS",
     "VERDICT_DATA",
     "VERDICT_PARTS",
+    "ToldStudy",
     "VerdictStudy",
     "prepare_federated_study",
     "render_verdict",
     "run_federated_study",
+    "told_trials",
     "write_federated_tables",
+    "write_told_tables",
 ]
