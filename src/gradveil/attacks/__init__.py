@@ -14,13 +14,14 @@ from gradveil.attacks.labels import find_labels, restore_counts, restore_labels
 from gradveil.attacks.learned import Learned
 from gradveil.attacks.learned_start import LearnedStart
 from gradveil.attacks.matching import GradientMatching
+from gradveil.attacks.mixtures import count_images
 from gradveil.attacks.optimisers import Adam, LimitedMemory, Nesterov, Optimiser
 from gradveil.attacks.priors import Priors
 from gradveil.attacks.ranking import matching_loss
 from gradveil.attacks.recipes import ATTACKS, STANDARD_VERSION, find_attack, name_attack
 from gradveil.attacks.restarts import Restarts
 from gradveil.attacks.rounds import ReleasedRound, attack_together
-from gradveil.attacks.spear import Spear, count_images
+from gradveil.attacks.spear import Spear
 from gradveil.attacks.stages import SecondStage
 from gradveil.attacks.starts import FAINT, BestGuess, ClassMean, Noise, PublicImage, Start
 
