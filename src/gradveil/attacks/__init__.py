@@ -6,6 +6,7 @@ exported beside it.
 
 from gradveil.attacks.analytic import Analytic, linear_layers, read_inputs
 from gradveil.attacks.base import Attack, Progress
+from gradveil.attacks.cocktail_party import CocktailParty
 from gradveil.attacks.descent import Descent, Schedule, constant, cosine_decay, three_drops
 from gradveil.attacks.distances import Distance, cosine, direction, l1, l2, layerwise
 from gradveil.attacks.ensemble import Ensemble
@@ -34,6 +35,7 @@ __all__ = [
     "Attack",
     "BestGuess",
     "ClassMean",
+    "CocktailParty",
     "Descent",
     "Distance",
     "Ensemble",
