@@ -6,7 +6,7 @@ are found exactly, not by independence alone; public images tell what pictures s
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import final
 
 import torch
@@ -38,7 +38,7 @@ class CocktailParty(Attack):
     """
 
     samples: int = 2**15
-    search: FeatureMatching = FeatureMatching()
+    search: FeatureMatching = field(default_factory=FeatureMatching)
     seed: int = 0
 
     @property
@@ -141,7 +141,9 @@ def usable_layers(task: Task) -> list[str]:
         for handle in handles:
             handle.remove()
     if not rows:
-        raise KnowledgeError("the model has no linear layer with a bias and one row for each image: nothing to read off")
+        raise KnowledgeError(
+            "the model has no linear layer with a bias and one row for each image: nothing to read off"
+        )
     return [name for name in linear_layers(task) if name in rows]
 
 

@@ -6,7 +6,7 @@ match; the total variation and the pull towards the first picture hold them.
 
 import logging
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import final
 
 import torch
@@ -52,7 +52,7 @@ class FeatureMap:
         size = self.size or 50
         whole = len(pixels) if self.size is None else len(pixels) // size * size
         with torch.no_grad():
-            return torch.cat([self(part) for part in pixels[:whole].split(size)])
+            return torch.cat([self(part) for part in torch.split(pixels[:whole], size)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +89,8 @@ class PictureRegression:
         damped = squares / unit + ridge * torch.eye(len(known), dtype=torch.float64, device=known.device)
         weights = torch.linalg.solve(damped, (self.images.double() - mean).flatten(1))
         pixels = (asked @ known.T / unit) @ weights
-        return (mean + pixels.view(-1, *mean.shape)).clamp(0, 1).float()
+        pictures: Tensor = (mean + pixels.view(-1, *mean.shape)).clamp(0, 1).float()
+        return pictures
 
 
 @final
@@ -103,7 +104,7 @@ class FeatureMatching:
 
     steps: int = 300
     learning_rate: float = 0.05
-    priors: Priors = Priors(total_variation=1.0, last_variation=0.3, relative=True)
+    priors: Priors = field(default_factory=lambda: Priors(total_variation=1.0, last_variation=0.3, relative=True))
     pull: float = 1.0
     last_pull: float = 0.1
 
@@ -138,7 +139,7 @@ class FeatureMatching:
         unit = slope.abs().flatten(1).mean(1).view(-1, 1, 1, 1)
         smooth = variation_slope(points[:, None])[:, 0]
         steepness = smooth.abs().flatten(1).mean(1).clamp(min=TINY).view(-1, 1, 1, 1)
-        total = self.priors.variation_weight(step, self.steps) * unit / steepness * smooth
+        total: Tensor = self.priors.variation_weight(step, self.steps) * unit / steepness * smooth
         if anchor is None:
             return total
         weight = self.pull * (self.last_pull / self.pull) ** (step / self.steps)
@@ -175,7 +176,8 @@ def rehearse(
         return PictureMaker(task, seen, searches[0], None)
     regression = PictureRegression.of(seen, task.public)
     makers = [PictureMaker(task, seen, search, regression.without(images)) for search in (None, *searches)]
-    groups = list(zip(regression.features[:images].split(size), regression.images[:images].split(size), strict=True))
+    parts = (torch.split(one[:images], size) for one in (regression.features, regression.images))
+    groups = list(zip(*parts, strict=True))
     scores = []
     for maker in makers:
         pairs = [psnr(maker(features, generator), truth) for features, truth in groups]

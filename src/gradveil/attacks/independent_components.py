@@ -33,10 +33,12 @@ def find_components(mixtures: Tensor, generator: torch.Generator) -> Tensor:
 def whiten(centred: Tensor) -> Tensor:
     """Find the symmetric matrix that makes the covariance of K×N the identity."""
     values, vectors = torch.linalg.eigh(centred @ centred.T / centred.shape[1])
-    return vectors @ torch.diag(values.clamp(min=TINY).rsqrt()) @ vectors.T
+    whitening: Tensor = vectors @ torch.diag(values.clamp(min=TINY).rsqrt()) @ vectors.T
+    return whitening
 
 
 def decorrelate(matrix: Tensor) -> Tensor:
     """Return the nearest rotation."""
     left, _, right = torch.linalg.svd(matrix)
-    return left @ right
+    nearest: Tensor = left @ right
+    return nearest

@@ -69,7 +69,8 @@ class Rest:
         # The loss is the mean over what it is given.
         total = self.task.loss(logits, labels.to(self.device)) * len(features)
         (slopes,) = torch.autograd.grad(total, outputs)
-        return slopes.double().cpu() / self.images
+        shares: Tensor = slopes.double().cpu() / self.images
+        return shares
 
     def compare(self, solved: Solved, known: Tensor | None) -> tuple[Tensor, float]:
         """Give each image the label that explains its slopes best, each known one once; and the largest error left."""
@@ -128,7 +129,9 @@ class Separator:
             # The rows of R have equal lengths here: rounding then is the same in all.
             scales = torch.linalg.vector_norm(mixture.right, dim=1)
             rows, lengths = (mixture.right / scales[:, None]).T, torch.linalg.vector_norm(product, dim=0)
-            found = find_directions(rows, lengths, lambda some: self.accept(turn(some, scales)), generator, self.samples)
+            found = find_directions(
+                rows, lengths, lambda some: self.accept(turn(some, scales)), generator, self.samples
+            )
             yield "sparse features", turn(found, scales) if found.shape[1] == mixture.rank else found
         # Sources are rows of Xᵀ = Q⁻¹·R.
         yield "independent components", torch.linalg.inv(find_components(mixture.right, generator))
@@ -169,4 +172,5 @@ class Separator:
 
 def turn(directions: Tensor, scales: Tensor) -> Tensor:
     """Turn directions P of the features, Xᵀ = Pᵀ·R/scales, into those of the slopes, Q with Xᵀ = Q⁻¹·R."""
-    return torch.linalg.inv(directions.T / scales)
+    turned: Tensor = torch.linalg.inv(directions.T / scales)
+    return turned

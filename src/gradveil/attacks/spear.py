@@ -93,9 +93,7 @@ class Spear(Attack):
         labels = match_labels(task, layer, images, parts.slopes, update.labels)
         return conclude(comparison, update, images, labels)
 
-    def find_directions(
-        self, task: Task, layer: FirstLinear, mixture: Mixture, generator: torch.Generator
-    ) -> Tensor:
+    def find_directions(self, task: Task, layer: FirstLinear, mixture: Mixture, generator: torch.Generator) -> Tensor:
         """Sample until the directions, one for each image, agree with what the layer does: rank×found."""
         linear = task.model.get_submodule(layer.name)
         assert isinstance(linear, nn.Linear)
