@@ -15,7 +15,7 @@ from gradveil.attacks.labels import find_labels, restore_counts, restore_labels
 from gradveil.attacks.learned import Learned
 from gradveil.attacks.learned_start import LearnedStart
 from gradveil.attacks.matching import GradientMatching
-from gradveil.attacks.mixtures import count_images
+from gradveil.attacks.mixtures import change_noise, count_images
 from gradveil.attacks.optimisers import Adam, LimitedMemory, Nesterov, Optimiser
 from gradveil.attacks.priors import Priors
 from gradveil.attacks.ranking import matching_loss
@@ -57,6 +57,7 @@ __all__ = [
     "Spear",
     "Start",
     "attack_together",
+    "change_noise",
     "constant",
     "cosine",
     "cosine_decay",

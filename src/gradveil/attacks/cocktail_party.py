@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from gradveil.attacks.analytic import linear_layers
 from gradveil.attacks.base import Attack, Progress, make_failure
 from gradveil.attacks.feature_pictures import FeatureMap, FeatureMatching, PictureMaker, rehearse
-from gradveil.attacks.mixtures import count_images
+from gradveil.attacks.mixtures import count_at
 from gradveil.attacks.ranking import Comparison
 from gradveil.attacks.separation import Separated, Separator
 from gradveil.attacks.singly import as_one_gradient, attack_singly, conclude
@@ -77,7 +77,7 @@ class CocktailParty(Attack):
     ) -> list[Reconstruction]:
         self.check(task, updates)
         party = Party(self, task)
-        return attack_singly([as_one_gradient(update) for update in updates], generators, party.recover, progress)
+        return attack_singly(updates, generators, party.recover, progress)
 
 
 class Party:
@@ -88,9 +88,10 @@ class Party:
         self.layers = usable_layers(task)
         self.makers: dict[object, PictureMaker] = {}
 
-    def recover(self, update: Update, generator: torch.Generator) -> Reconstruction:
+    def recover(self, released: Update, generator: torch.Generator) -> Reconstruction:
         """Recover one batch."""
-        ranks = {name: count_images(update.tensors[f"{name}.weight"]) for name in self.layers_of(update)}
+        ranks = {name: count_at(self.task, released, name) for name in self.layers_of(released)}
+        update = as_one_gradient(released)
         layer = next((name for name, rank in ranks.items() if rank == update.images), None)
         if layer is None:
             shown = ", ".join(f"{rank} at '{name}'" for name, rank in ranks.items())

@@ -143,7 +143,8 @@ class FeatureMatching:
         if anchor is None:
             return total
         weight = self.pull * (self.last_pull / self.pull) ** (step / self.steps)
-        return total + 2 * weight * unit * (points - anchor)
+        pulled: Tensor = total + 2 * weight * unit * (points - anchor)
+        return pulled
 
 
 @dataclass(frozen=True, eq=False)

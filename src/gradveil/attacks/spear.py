@@ -17,7 +17,7 @@ from torch.nn import functional
 
 from gradveil.attacks.analytic import FirstLinear, first_linear, input_of
 from gradveil.attacks.base import Attack, Progress, make_failure
-from gradveil.attacks.mixtures import Mixture, count_images
+from gradveil.attacks.mixtures import Mixture, count_at
 from gradveil.attacks.ranking import Comparison
 from gradveil.attacks.singly import as_one_gradient, attack_singly, conclude, require_tensors
 from gradveil.attacks.sparse_directions import MOST, TOLERANCES, find_directions, zeros_of
@@ -67,19 +67,20 @@ class Spear(Attack):
         self.check(task, updates)
         layer, comparison = first_linear(task), Comparison(task)
         return attack_singly(
-            [as_one_gradient(update) for update in updates],
+            updates,
             generators,
             lambda update, generator: self.recover(comparison, update, layer, generator),
             progress,
         )
 
     def recover(
-        self, comparison: Comparison, update: Update, layer: FirstLinear, generator: torch.Generator
+        self, comparison: Comparison, released: Update, layer: FirstLinear, generator: torch.Generator
     ) -> Reconstruction:
         """Recover one batch."""
         task = comparison.task
+        rank = count_at(task, released, layer.name)
+        update = as_one_gradient(released)
         weight, bias = (update.tensors[name] for name in layer.tensors)
-        rank = count_images(weight)
         log.info("the gradient of '%s' has rank %d, which is the number of images", layer.name, rank)
         if rank != update.images:
             return make_failure(task, update, f"the gradient has rank {rank}, not that of {update.images} images")

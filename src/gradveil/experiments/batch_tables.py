@@ -130,9 +130,9 @@ def render_markdown(lines: Sequence[BatchLine], entries: Sequence[Entry]) -> str
     text = [
         "# Batches and local steps",
         "",
-        f"{study['data']}, seed 0; trained: {study['training']['epochs']} epochs. {images} test images in each row, dealt "
-        "to clients that have as many as the row says. A client releases one gradient of them, or the weight change of "
-        f"so many steps of plain SGD at rate {RATE}, each on all of its images. There is no defence, and the labels are "
+        f"{study['data']}, seed 0; trained: {study['training']['epochs']} epochs. {images} test images in each row, "
+        "dealt to clients that have as many as the row says. A client releases one gradient of them, or the weight "
+        f"change of so many steps of plain SGD at rate {RATE}, each on all of its images. No defence; the labels are "
         "known. Rebuilt beyond chance: the audit's own rule, image by image, against guesses and other images that are "
         "paired as freely as what was rebuilt. The advantage is over the best guess without an update, aligned. Picked "
         "out: of 20 images of its class the true one fits best; chance 5%. Means are ± half the 95% interval over "

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import torch
 from torch import nn
 
-from gradveil.attacks import count_images
+from gradveil.attacks import change_noise, count_images
 from gradveil.audit import Audit, AuditSettings
 from gradveil.client import Client, Weights
 from gradveil.data import DataSet
@@ -23,11 +23,12 @@ from gradveil.workers import Report, Workers
 
 Phase = Literal["init", "final"]
 PHASES: tuple[Phase, ...] = ("final", "init")
-BATCHES = (1, 2, 4, 8, 16, 32)
 STEPS = (1, 5, 25)
 IMAGES = 32
 CLIENT = 8
 """Images of a client that takes several steps."""
+OTHERS = (16, 4, 1, 32, 2)
+"""The other sizes of batches, the most telling first."""
 RATE = 0.01
 FULLY_CONNECTED, SMALL, NORMALISED = "mlp", "lenet-relu", "convnet-16"
 MODELS: dict[str, tuple[Mode, ...]] = {FULLY_CONNECTED: ("eval",), SMALL: ("eval",), NORMALISED: ("train", "eval")}
@@ -70,30 +71,38 @@ class BatchCell:
 
 
 def cells() -> Iterator[BatchCell]:
-    """List the cells by what they cost: networks without convolutions, the small one, several steps, the large one.
+    """List the cells, the most telling first, and of these the cheapest: batches of 8, then several steps.
 
-    Of the large one: what is read off its last layer, then gradient matching, batches of 8 in training mode first.
+    Gradient matching on the network with batch normalisation takes most of the time and comes last.
     """
-    for model in (FULLY_CONNECTED, SMALL):
-        for attack in attacks_on(model):
-            yield from (BatchCell(model, phase, "eval", batch, None, attack) for phase in PHASES for batch in BATCHES)
-    for steps in STEPS:
-        for model in (SMALL, FULLY_CONNECTED):
-            # Only of one step is anything read off directly.
-            attacks = attacks_on(model) if steps == 1 else ["fast"]
+    yield from gradients((FULLY_CONNECTED, SMALL), (CLIENT,), tuple(ATTACKS))
+    yield from gradients((NORMALISED,), (CLIENT,), ("cocktail-party",))
+    yield from several_steps((SMALL, FULLY_CONNECTED))
+    yield from gradients((FULLY_CONNECTED, SMALL), OTHERS, tuple(ATTACKS))
+    yield from gradients((NORMALISED,), OTHERS, ("cocktail-party",))
+    yield from gradients((NORMALISED,), (CLIENT, *OTHERS), ("fast",))
+    yield from several_steps((NORMALISED,))
+
+
+def gradients(models: Sequence[str], batches: Sequence[int], attacks: Sequence[str]) -> Iterator[BatchCell]:
+    """List the attacks on single gradients of batches."""
+    for model in models:
+        for batch in batches:
             for attack in attacks:
-                yield from (BatchCell(model, phase, "eval", CLIENT, steps, attack) for phase in PHASES)
-    for attack in attacks_on(NORMALISED):
-        for batch in (8, 4, 16, 1, 2, 32):
-            yield from (
-                BatchCell(NORMALISED, phase, mode, batch, None, attack)
-                for phase in PHASES
-                for mode in MODELS[NORMALISED]
-            )
+                if model in ATTACKS[attack]:
+                    yield from (
+                        BatchCell(model, phase, mode, batch, None, attack) for phase in PHASES for mode in MODELS[model]
+                    )
+
+
+def several_steps(models: Sequence[str]) -> Iterator[BatchCell]:
+    """List the attacks on weight changes; only of one step is anything read off directly."""
     for steps in STEPS:
-        yield from (
-            BatchCell(NORMALISED, phase, mode, CLIENT, steps, "fast") for phase in PHASES for mode in MODELS[NORMALISED]
-        )
+        for model in models:
+            for attack in attacks_on(model) if steps == 1 else ["fast"]:
+                yield from (
+                    BatchCell(model, phase, mode, CLIENT, steps, attack) for phase in PHASES for mode in MODELS[model]
+                )
 
 
 def attacks_on(model: str) -> list[str]:
@@ -167,12 +176,14 @@ def make_audit(data: DataSet, cell: BatchCell, training: TrainingSettings, weigh
 
 def count_batches(audit: Audit, weights: Weights) -> list[int]:
     """Read the number of images off every update: the largest rank of a linear layer's gradient."""
-    linear = [name for name, layer in audit.model.named_modules() if isinstance(layer, nn.Linear)]
-    client = Client(audit.spec.build(generator(0)), audit.settings.local)
+    linear = [f"{name}.weight" for name, layer in audit.model.named_modules() if isinstance(layer, nn.Linear)]
+    local = audit.settings.local
+    noise = {name: change_noise(weights[name], local) for name in linear}
+    client = Client(audit.spec.build(generator(0)), local)
     counted = []
     for (share,) in audit.shares():
         update = client.update(weights, share.batch, (), torch.Generator().manual_seed(0))
-        counted.append(max(count_images(update.tensors[f"{name}.weight"]) for name in linear))
+        counted.append(max(count_images(update.tensors[name], noise[name]) for name in linear))
     return counted
 
 
