@@ -6,6 +6,7 @@ exported beside it.
 
 from gradveil.attacks.analytic import Analytic, linear_layers, read_inputs
 from gradveil.attacks.base import Attack, Progress
+from gradveil.attacks.cocktail_party import CocktailParty
 from gradveil.attacks.descent import Descent, Schedule, constant, cosine_decay, three_drops
 from gradveil.attacks.distances import Distance, cosine, direction, l1, l2, layerwise
 from gradveil.attacks.ensemble import Ensemble
@@ -14,13 +15,14 @@ from gradveil.attacks.labels import find_labels, restore_counts, restore_labels
 from gradveil.attacks.learned import Learned
 from gradveil.attacks.learned_start import LearnedStart
 from gradveil.attacks.matching import GradientMatching
+from gradveil.attacks.mixtures import change_noise, count_images
 from gradveil.attacks.optimisers import Adam, LimitedMemory, Nesterov, Optimiser
 from gradveil.attacks.priors import Priors
 from gradveil.attacks.ranking import matching_loss
 from gradveil.attacks.recipes import ATTACKS, STANDARD_VERSION, find_attack, name_attack
 from gradveil.attacks.restarts import Restarts
 from gradveil.attacks.rounds import ReleasedRound, attack_together
-from gradveil.attacks.spear import Spear, count_images
+from gradveil.attacks.spear import Spear
 from gradveil.attacks.stages import SecondStage
 from gradveil.attacks.starts import FAINT, BestGuess, ClassMean, Noise, PublicImage, Start
 
@@ -33,6 +35,7 @@ __all__ = [
     "Attack",
     "BestGuess",
     "ClassMean",
+    "CocktailParty",
     "Descent",
     "Distance",
     "Ensemble",
@@ -54,6 +57,7 @@ __all__ = [
     "Spear",
     "Start",
     "attack_together",
+    "change_noise",
     "constant",
     "cosine",
     "cosine_decay",

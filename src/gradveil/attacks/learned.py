@@ -16,12 +16,13 @@ from typing import final
 import torch
 from torch import Tensor
 
-from gradveil.attacks.base import Attack, Progress, layers_draw_like
+from gradveil.attacks.base import Attack, Progress
 from gradveil.attacks.features import Features
 from gradveil.attacks.labels import check_labels, find_labels
 from gradveil.attacks.ranking import Comparison
 from gradveil.attacks.regression import SHARES, LastColumns, Moments, Regression, choose, train_network
 from gradveil.attacks.rehearsal import Rehearsal, Released
+from gradveil.attacks.singly import attack_singly
 from gradveil.errors import KnowledgeError, SettingsError
 from gradveil.rng import generator
 from gradveil.types import Batch, LocalTraining, Reconstruction, Task, Update
@@ -103,14 +104,15 @@ class Learned(Attack):
     ) -> list[Reconstruction]:
         self.check(task, updates)
         report = progress or (lambda *_: None)
-        comparison, results = Comparison(task), []
+        comparison = Comparison(task)
         # Learning is most of the work: it counts as much as all updates together.
         inverter = find_inverter(self, task, updates, lambda share: report(int(len(updates) * share), 2 * len(updates)))
-        for place, (update, own) in enumerate(zip(updates, generators, strict=True)):
-            with layers_draw_like(own):
-                results.append(inverter.invert(comparison, update))
-            report(len(updates) + place + 1, 2 * len(updates))
-        return results
+        return attack_singly(
+            updates,
+            generators,
+            lambda update, _: inverter.invert(comparison, update),
+            lambda done, total: report(total + done, 2 * total),
+        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from gradveil.attacks.analytic import Analytic
 from gradveil.attacks.base import Attack
+from gradveil.attacks.cocktail_party import CocktailParty
 from gradveil.attacks.descent import Descent, constant, cosine_decay
 from gradveil.attacks.distances import l1, l2
 from gradveil.attacks.ensemble import Ensemble
@@ -83,6 +84,8 @@ SINGLE: dict[str, Attack] = {
     ),
     "analytic": Analytic(),
     "spear": Spear(),
+    # Features of a linear layer behind convolutions, image by image, then images from features.
+    "cocktail-party": CocktailParty(),
     # Learns on public images, under the defences it knows of, what a client would release.
     "learned": Learned(),
 }
