@@ -11,7 +11,7 @@ from gradveil.attacks.distances import Distance, cosine, direction, l1, l2, laye
 from gradveil.attacks.ensemble import Ensemble
 from gradveil.attacks.knowledge import Knowledge
 from gradveil.attacks.labels import find_labels, restore_counts, restore_labels
-from gradveil.attacks.learned import Learned
+from gradveil.attacks.learned import LEARNED_VERSION, Learned
 from gradveil.attacks.learned_start import LearnedStart
 from gradveil.attacks.matching import GradientMatching
 from gradveil.attacks.optimisers import Adam, LimitedMemory, Nesterov, Optimiser
@@ -27,6 +27,7 @@ from gradveil.attacks.starts import FAINT, BestGuess, ClassMean, Noise, PublicIm
 __all__ = [
     "ATTACKS",
     "FAINT",
+    "LEARNED_VERSION",
     "STANDARD_VERSION",
     "Adam",
     "Analytic",
