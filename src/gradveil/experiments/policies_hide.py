@@ -25,15 +25,16 @@ ATTACKS = ("learned", "matching", "both")
 LEARNED = "learned_version"
 PHASES = ("init", "final")
 POLICIES = ("3-1-7", "43-18-18", "3-1-7+43-18-18")
-MAIN = (*(f"policy:{policy}" for policy in POLICIES), "crop-flip", "none")
+MAIN = ("policy:3-1-7", "crop-flip", "none", "policy:3-1-7+43-18-18", "policy:43-18-18")
 ALONE = tuple(f"policy:{policy},no-base" for policy in POLICIES)
 RANDOM = tuple(f"random-policy:{number}" for number in range(10))
 SEEDS = 3
 TRAINING = replace(FAST, epochs=6, test_every=6, threads=1)
 IMAGES = {"learned": 200, "matching": 32, "both": 32}
 """How many images are attacked in a trial: learning serves all images of a trial, matching works on each."""
-SHARES = {"lenet-relu": 10_000, "convnet-16": 3000}
+SHARES = {"lenet-relu": 5000, "convnet-16": 2000}
 """How many public images the attacker has, and as many others the clients; `convnet-16` takes far longer."""
+TURNS = ("learned", "both", "matching")
 STEPS = 240
 CROWD = 20
 KEPT = (
@@ -87,32 +88,24 @@ class HideTrial:
 
 
 def trials() -> Iterator[HideTrial]:
-    """The most telling first: one seed of the five main arms, `convnet-16`, the other seeds, then more arms.
+    """List every trial, the most telling first.
 
-    What begins at the learnt picture follows the trial that learnt, and finds it in memory.
+    One seed of the main arms on the small network, `convnet-16`, the other seeds, then more arms. What begins at the
+    learnt picture follows the trial that learnt it where it can, and finds it in memory.
     """
-    small, large = "lenet-relu", "convnet-16"
-    yield from (HideTrial.of(arm, 0, attack, small) for arm in MAIN for attack in ("learned", "both", "matching"))
-    yield from (HideTrial.of(arm, 0, "learned", large) for arm in MAIN)
-    for seed in range(1, SEEDS):
-        yield from (
-            HideTrial.of(arm, seed, attack, small) for arm in MAIN for attack in ("learned", "both", "matching")
-        )
-    yield from (HideTrial.of(arm, seed, "learned", small) for arm in (*ALONE, *RANDOM) for seed in range(SEEDS))
-    yield from (HideTrial.of(arm, 0, attack, large) for arm in MAIN for attack in ("matching", "both"))
-    for seed in range(1, SEEDS):
-        yield from (
-            HideTrial.of(arm, seed, attack, large) for arm in MAIN for attack in ("learned", "both", "matching")
-        )
-    for model in (small, large):
-        more = (*ALONE, *RANDOM)
-        yield from (
-            HideTrial.of(arm, seed, attack, model)
-            for arm in more
-            for seed in range(SEEDS)
-            for attack in ("learned", "both", "matching")
-            if (model, attack) != (small, "learned")
-        )
+    small, large = SHARES
+    first, *others = MAIN
+    every = [(arm, seed, attack) for seed in range(SEEDS) for arm in MAIN for attack in TURNS]
+    more = [(arm, seed, attack) for seed in range(SEEDS) for arm in (*ALONE, *RANDOM) for attack in TURNS]
+    plan = [
+        *((first, 0, attack, small) for attack in TURNS),
+        *((arm, 0, "learned", small) for arm in others),
+        *((arm, 0, "learned", large) for arm in MAIN),
+        *((arm, seed, attack, model) for model in SHARES for arm, seed, attack in every),
+        *((arm, seed, "learned", small) for arm, seed, _ in more),
+        *((arm, seed, attack, model) for model in SHARES for arm, seed, attack in more),
+    ]
+    yield from (HideTrial.of(*one) for one in dict.fromkeys(plan))
 
 
 @dataclass(eq=False)
