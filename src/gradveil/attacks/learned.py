@@ -95,7 +95,7 @@ class Learned(Attack):
             )
         if not updates or any(kind_of(one) != kind_of(updates[0]) for one in updates):
             raise KnowledgeError("updates of different kinds, or none: give at least one, all made in the same way")
-        least, found = LEAST * updates[0].images, 0 if task.public is None else len(task.public)
+        least, found = max(LEAST, 4 * updates[0].images), 0 if task.public is None else len(task.public)
         if found < least:
             raise KnowledgeError(
                 f"this attack learns from public images and the task has {found}: give it {least} or more"

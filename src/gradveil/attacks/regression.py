@@ -11,7 +11,7 @@ from scipy.optimize import linear_sum_assignment
 from torch import Tensor, nn
 from torch.nn import functional
 
-SHARES = (1e-4, 1e-3, 1e-2, 3e-2, 1e-1, 3e-1, 1.0)
+SHARES = (1e-2, 3e-2, 1e-1, 3e-1, 1.0)
 """Candidates for ridge's λ as a share of the number of examples."""
 BLENDS = (0.2, 0.4, 0.6)
 """Candidates for the weight of ridge beside a network."""
@@ -61,8 +61,11 @@ class Moments:
         assert self.square is not None
         assert self.cross is not None
         damped = self.square + share * self.count * torch.eye(len(self.square), dtype=torch.float64)
-        factor = torch.linalg.cholesky(damped.float())
-        return Ridge(torch.cholesky_solve(self.cross.float(), factor))
+        factor, failed = torch.linalg.cholesky_ex(damped.float())
+        if int(failed) == 0:
+            return Ridge(torch.cholesky_solve(self.cross.float(), factor))
+        # Few examples and a small λ: single precision does not see that the matrix is positive.
+        return Ridge(torch.cholesky_solve(self.cross, torch.linalg.cholesky(damped)).float())
 
 
 @final
