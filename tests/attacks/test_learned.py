@@ -134,12 +134,12 @@ def pair(pictures: Tensor, batch: Batch) -> Tensor:
 
 def test_pictures_of_a_batch_stand_in_the_order_of_its_labels() -> None:
     task = make_task()
-    update = release(task, count=3)
+    update = release(task, count=2)
     assert update.labels is not None
+    assert update.labels[0] > update.labels[1]
     turned = replace(update, labels=update.labels.flip(0))
     first, second = SMALL(task, update, generator(0)), SMALL(task, turned, generator(0))
     assert torch.equal(first.labels, update.labels)
-    assert len(set(update.labels.tolist())) == 3
     torch.testing.assert_close(second.images, first.images.flip(0))
 
 

@@ -325,6 +325,6 @@ def test_other_attacks_have_what_they_had_and_clients_train_on_all() -> None:
 
 def test_public_images_may_be_given() -> None:
     given = small_data().test.take(torch.arange(40, 50)).batch()
-    audit = Audit(SMALL, data=small_data(), attacks={"learned": Learned()}, public=given)
+    audit = Audit(replace(SMALL, steps=None), data=small_data(), attacks={"learned": Learned()}, public=given)
     assert audit.public_for("learned") is given
     assert audit.clients() is audit.data
