@@ -98,7 +98,7 @@ def test_says_what_it_needs_and_reports_progress(name: str) -> None:
     assert [done for done, _ in seen] == sorted(done for done, _ in seen)
 
 
-@pytest.mark.parametrize("name", [name for name in ATTACKS if name not in ("analytic", "spear", "learned")])
+@pytest.mark.parametrize("name", [name for name in ATTACKS if name not in ("analytic", "spear")])
 def test_takes_batches_and_weight_changes(name: str) -> None:
     task = task_for(name)
     local = LocalTraining(steps=2, learning_rate=0.1, batch_size=2)

@@ -11,7 +11,7 @@ from gradveil.attacks import Learned, learned
 from gradveil.attacks.learned import class_means
 from gradveil.defences import parse_defences
 from gradveil.errors import KnowledgeError, SettingsError
-from gradveil.metrics import mean_interval, psnr
+from gradveil.metrics import assign, mean_interval, psnr
 from gradveil.rng import generator
 from gradveil.types import Batch, LocalTraining, Task
 from tests.attacks.scenes import make_task, release, sample, sample_task, take, update_of
@@ -96,10 +96,59 @@ def test_takes_weight_changes_and_hidden_labels() -> None:
     assert int(result.labels) == int(release(task).labels[0])  # type: ignore[index]
 
 
-def test_refuses_batches_and_too_few_public_images() -> None:
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [2, 4])
+def test_an_untrained_network_gives_batches_away_and_the_wrong_update_does_not(size: int) -> None:
+    public = sample().train.take(torch.arange(2000))
+    task = replace(sample_task(), public=Batch(public.images, public.labels))
+    parts = [take(range(start, start + size)) for start in range(0, 120, size)]
+    updates = [update_of(task, part) for part in parts]
+    rebuilt = Learned(epochs=0).attack_many(task, updates, [generator(0)] * len(updates))
+    means = class_means(Batch(public.images, public.labels), 10).view(-1, *task.shape)
+    gains = [pair(one.images, part) - pair(means[part.labels], part) for one, part in zip(rebuilt, parts, strict=True)]
+    gained = mean_interval([float(gain.mean()) for gain in gains])
+    assert gained.low is not None
+    assert gained.low > 2
+    # The wrong update: images of other batches that happen to have the same labels.
+    pictures = torch.cat([one.images for one in rebuilt])
+    batch = Batch.join(parts)
+    wrong = []
+    for label in range(10):
+        own = (batch.labels == label).nonzero().flatten()
+        swapped = psnr(pictures[own.roll(size)], batch.pixels()[own]) - psnr(means[[label]], batch.pixels()[own])
+        wrong += swapped.tolist()
+    control = mean_interval(wrong)
+    assert control.high is not None
+    assert control.high < 0
+
+
+def pair(pictures: Tensor, batch: Batch) -> Tensor:
+    """Score the pictures of a batch, paired within equal labels as an audit does."""
+    scores = torch.zeros(len(batch), dtype=torch.float64)
+    for label in batch.labels.unique():
+        own = (batch.labels == label).nonzero().flatten()
+        truth = batch.pixels()[own]
+        scores[own] = psnr(pictures[own][assign(pictures[own], truth)], truth).double()
+    return scores
+
+
+def test_pictures_of_a_batch_stand_in_the_order_of_its_labels() -> None:
     task = make_task()
-    with pytest.raises(KnowledgeError, match="of 2 images"):
-        SMALL(task, release(task, count=2), generator(0))
+    update = release(task, count=2)
+    assert update.labels is not None
+    assert update.labels[0] > update.labels[1]
+    turned = replace(update, labels=update.labels.flip(0))
+    first, second = SMALL(task, update, generator(0)), SMALL(task, turned, generator(0))
+    assert torch.equal(first.labels, update.labels)
+    torch.testing.assert_close(second.images, first.images.flip(0))
+
+
+def test_refuses_mixed_updates_and_too_few_public_images() -> None:
+    task = make_task()
+    with pytest.raises(KnowledgeError, match="different kinds"):
+        SMALL.attack_many(task, [release(task), release(task, count=2)], [generator(0), generator(1)])
+    with pytest.raises(KnowledgeError, match="the task has 16: give it 20"):
+        SMALL(task, release(task, count=5), generator(0))
     assert task.public is not None
     with pytest.raises(KnowledgeError, match="the task has 3"):
         SMALL(replace(task, public=task.public.take(slice(0, 3))), release(task), generator(0))

@@ -57,6 +57,27 @@ def test_whatever_needs_a_client_of_its_own_has_one(known: tuple[str, ...], loca
             assert torch.equal(released.tensors[name][place], tensor)
 
 
+@pytest.mark.parametrize("known", [("crop-flip",), ()])
+def test_clients_may_have_several_images(known: tuple[str, ...]) -> None:
+    task, batch = make_task(known=known), pictures(count=6)
+    released = Rehearsal(task, ONE_GRADIENT, batch, 3).release(batch, generator(0))
+    fed = released.fed.take(slice(3, 6))
+    model = copy.deepcopy(task.model)
+    alone = Client(model, ONE_GRADIENT).update(model.state_dict(), fed, (), generator(1))
+    assert torch.equal(fed.labels, batch.labels[3:])
+    for name, tensor in alone.tensors.items():
+        torch.testing.assert_close(released.tensors[name][1], tensor, rtol=1e-3, atol=1e-5)
+
+
+def test_clients_with_several_images_may_take_steps() -> None:
+    task, batch, local = make_task(), pictures(count=6), LocalTraining(steps=2, batch_size=2)
+    released = Rehearsal(task, local, batch, 3).release(batch, generator(0))
+    part, source = batch.take(slice(0, 3)), split(generator(0), 2)[0]
+    model = copy.deepcopy(task.model)
+    alone = Client(model, local).update(model.state_dict(), part, (), source)
+    assert all(torch.equal(released.tensors[name][0], tensor) for name, tensor in alone.tensors.items())
+
+
 def test_images_are_mixed_with_others() -> None:
     task, batch = make_task(known=("mixup:1",)), pictures(count=3)
     released = Rehearsal(task, ONE_GRADIENT, pictures(count=16)).release(batch, generator(0))

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from gradveil import data
-from gradveil.attacks import Attack, Progress, find_attack
+from gradveil.attacks import Attack, Learned, Progress, find_attack
 from gradveil.audit import Audit, AuditReport, AuditSettings, KeptWork, Row, describe_work, run_audit
 from gradveil.data import DataSet, ImageSet
 from gradveil.defences import CropFlip, Defence, Hook
@@ -300,3 +300,31 @@ def test_what_the_results_depend_on_is_described() -> None:
     changed = replace(sample, test=ImageSet(255 - sample.test.images, sample.test.labels))
     other = describe_work(Audit(SMALL, data=changed), "cpu", None)
     assert {key for key in described if described[key] != other[key]} == {"images_and_weights", "command_line"}
+
+
+def test_attacks_that_learn_have_images_that_no_client_has() -> None:
+    settings = replace(SMALL, attacks=("learned", "fast"), steps=None)
+    audit = Audit(settings, data=small_data(), attacks={"learned": Learned(public=600), "fast": find_attack("fast")})
+    ours, theirs, first = (
+        {image.numpy().tobytes() for image in images}
+        for images in (audit.public_for("learned").images, audit.clients().train.images, audit.public.images)
+    )
+    attacked = {image.numpy().tobytes() for image in small_data().test.images[list(audit.places)]}
+    assert (len(audit.public_for("learned")), len(audit.clients().train)) == (120, 180)
+    assert ours.isdisjoint(theirs)
+    assert ours.isdisjoint(attacked)
+    assert {image.numpy().tobytes() for image in audit.public_for("fast").images} == first
+
+
+def test_other_attacks_have_what_they_had_and_clients_train_on_all() -> None:
+    audit = Audit(SMALL, data=small_data())
+    assert audit.clients() is audit.data
+    assert torch.equal(audit.public_for("fast").images, audit.public.images)
+    assert len(audit.public) == 150
+
+
+def test_public_images_may_be_given() -> None:
+    given = small_data().test.take(torch.arange(40, 50)).batch()
+    audit = Audit(replace(SMALL, steps=None), data=small_data(), attacks={"learned": Learned()}, public=given)
+    assert audit.public_for("learned") is given
+    assert audit.clients() is audit.data

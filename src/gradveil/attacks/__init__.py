@@ -12,7 +12,7 @@ from gradveil.attacks.distances import Distance, cosine, direction, l1, l2, laye
 from gradveil.attacks.ensemble import Ensemble
 from gradveil.attacks.knowledge import Knowledge
 from gradveil.attacks.labels import find_labels, restore_counts, restore_labels
-from gradveil.attacks.learned import Learned
+from gradveil.attacks.learned import LEARNED_VERSION, Learned
 from gradveil.attacks.learned_start import LearnedStart
 from gradveil.attacks.matching import GradientMatching
 from gradveil.attacks.mixtures import change_noise, count_images
@@ -29,6 +29,7 @@ from gradveil.attacks.starts import FAINT, BestGuess, ClassMean, Noise, PublicIm
 __all__ = [
     "ATTACKS",
     "FAINT",
+    "LEARNED_VERSION",
     "STANDARD_VERSION",
     "Adam",
     "Analytic",

@@ -68,6 +68,11 @@ class Attack(ABC):
         return False
 
     @property
+    def public_images(self) -> int:
+        """How many public images it can make use of; an audit gives it what the data can spare."""
+        return 0
+
+    @property
     def needs_known_defence(self) -> bool:
         """Whether it can be used only if the task names a defence as known."""
         return self.inverts_policy

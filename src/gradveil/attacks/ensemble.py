@@ -79,6 +79,10 @@ class Ensemble(Attack):
         return any(member.inverts_policy for member in self.members.values())
 
     @property
+    def public_images(self) -> int:
+        return max(member.public_images for member in self.members.values())
+
+    @property
     def weighs_noise(self) -> bool:
         return any(member.weighs_noise for member in self.members.values())
 

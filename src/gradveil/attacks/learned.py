@@ -4,13 +4,15 @@ The attacker lets clients of its own work on public images, under every defence 
 goes with which update. Nothing is specific to a defence, so nothing has to be invented against a new one.
 
 Differs from Wu et al.: what entered linear layers is read off and joins the sketch, and a linear map is learnt beside
-the network; the better one on public images that neither has seen is used.
+the network; their best blend on public images that neither has seen is used. The pictures of a batch are learnt one by
+one, each from the update and the row of its label, and not as one long vector.
 """
 
 import hashlib
+import itertools
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import final
 
 import torch
@@ -20,14 +22,28 @@ from gradveil.attacks.base import Attack, Progress
 from gradveil.attacks.features import Features
 from gradveil.attacks.labels import check_labels, find_labels
 from gradveil.attacks.ranking import Comparison
-from gradveil.attacks.regression import SHARES, LastColumns, Moments, Regression, choose, train_network
+from gradveil.attacks.regression import (
+    BLENDS,
+    SHARES,
+    Blend,
+    LastColumns,
+    Moments,
+    Regression,
+    Ridge,
+    Stacked,
+    choose,
+    stack_inputs,
+    train_network,
+)
 from gradveil.attacks.rehearsal import Rehearsal, Released
 from gradveil.attacks.singly import attack_singly
 from gradveil.errors import KnowledgeError, SettingsError
 from gradveil.rng import generator
-from gradveil.types import Batch, LocalTraining, Reconstruction, Task, Update
+from gradveil.types import Batch, Reconstruction, Task, Update
 
 log = logging.getLogger(__name__)
+LEARNED_VERSION = 2
+"""Raised whenever `learned` attacks otherwise than before: results of different versions are not to be compared."""
 LEAST = 10
 """With fewer public images there is nothing to learn from."""
 CALIBRATION = 256
@@ -39,34 +55,34 @@ NARROW, NORM_EPOCHS = 64, 30
 @final
 @dataclass(frozen=True)
 class Learned(Attack):
-    """Learn to invert updates of single images on public images, then invert the released ones.
+    """Learn to invert updates on public images, then invert the released ones.
 
-    Every public image is released `draws` times under a defence that draws, once otherwise. The network has two layers
-    of `width` and learns from about `rows` examples; with 0 `epochs` there is none. What is learnt depends on `seed`
-    and on nothing of the attacked updates but how they were made, so one training serves all. The picture is one of the
-    original x, not of T(x).
+    Every public image is released `draws` times, once if nothing is drawn. The network has two layers of `width` and
+    sees every image `epochs` times for each of the draws; with 0 there is no network. An audit gives it up to `public`
+    images if it has them. What is learnt depends on `seed` and on nothing of the attacked updates but how they were
+    made, so one training serves all. The picture is one of the original x, not of T(x).
     """
 
-    draws: int = 3
-    width: int = 512
-    epochs: int = 8
-    rows: int = 12_000
+    draws: int = 4
+    width: int = 768
+    epochs: int = 5
+    public: int = 5000
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.draws < 1 or self.width < 1 or self.epochs < 0 or self.rows < 1:
+        if self.draws < 1 or self.width < 1 or self.epochs < 0 or self.public < LEAST:
             raise SettingsError(
-                f"{self.draws} draws, width {self.width}, {self.epochs} epochs, {self.rows} rows: "
-                "give 0 or more epochs and at least 1 of the others"
+                f"{self.draws} draws, width {self.width}, {self.epochs} epochs, {self.public} public images: give 0 or "
+                f"more epochs, {LEAST} or more public images, and at least 1 of the others"
             )
 
     @property
     def needs(self) -> tuple[str, ...]:
-        return (
-            "public images of the same kind, thousands if possible",
-            "updates of one image each",
-            "labels, or to read them",
-        )
+        return ("public images of the same kind, thousands if possible", "labels, or to read them")
+
+    @property
+    def public_images(self) -> int:
+        return self.public
 
     @property
     def inverts_policy(self) -> bool:
@@ -77,22 +93,18 @@ class Learned(Attack):
         return False
 
     def check(self, task: Task, updates: Sequence[Update]) -> None:
-        if task.public is None or len(task.public) < LEAST:
-            found = 0 if task.public is None else len(task.public)
-            raise KnowledgeError(
-                f"this attack learns from public images and the task has {found}: give it {LEAST} or more"
-            )
         if task.participants > 1:
             raise KnowledgeError(
                 f"the update is the mean of {task.participants} clients': this attack takes those of one"
             )
-        if not updates or any(
-            one.local != updates[0].local or one.tensors.keys() != updates[0].tensors.keys() for one in updates
-        ):
+        if not updates or any(kind_of(one) != kind_of(updates[0]) for one in updates):
             raise KnowledgeError("updates of different kinds, or none: give at least one, all made in the same way")
+        least, found = max(LEAST, 4 * updates[0].images), 0 if task.public is None else len(task.public)
+        if found < least:
+            raise KnowledgeError(
+                f"this attack learns from public images and the task has {found}: give it {least} or more"
+            )
         for update in updates:
-            if update.images > 1:
-                raise KnowledgeError(f"the update is of {update.images} images: this attack takes updates of 1 image")
             check_labels(task, update)
 
     def attack_many(
@@ -115,6 +127,11 @@ class Learned(Attack):
         )
 
 
+def kind_of(update: Update) -> tuple[object, ...]:
+    """Return what updates must have in common to be inverted by one map."""
+    return update.local, tuple(update.tensors), update.images
+
+
 @dataclass(frozen=True, eq=False)
 class Inverter:
     """What was learnt for one task: a map from features to the difference from the mean picture of the class."""
@@ -126,16 +143,21 @@ class Inverter:
     """Mean PSNR, in dB, on public images that were not learnt from."""
 
     def invert(self, comparison: Comparison, update: Update) -> Reconstruction:
-        """Rebuild the image of one update; the matching loss is that of the picture as if it had been fed."""
+        """Rebuild the images of one update; the matching loss is that of the pictures as if they had been fed."""
         task = comparison.task
         labels = find_labels(task, update)
-        seen = self.features({name: tensor[None] for name, tensor in update.tensors.items()}, labels)
-        flat = self.means[labels.cpu()] + self.regression(seen)
-        images = flat.clamp(0, 1).view(1, *task.shape).to(update.device)
+        images = self.draw(update, labels.cpu()).view(-1, *task.shape).to(update.device)
         if not all(bool(tensor.isfinite().all()) for tensor in update.tensors.values()):
             return Reconstruction(images, labels, float("inf"), "failed", reason="the update is not finite")
         loss = comparison.matching_loss(update, images, labels)
         return Reconstruction(images, labels, loss, history=((0, loss),))
+
+    def draw(self, update: Update, labels: Tensor) -> Tensor:
+        """Draw one flat picture for each label; those of a batch were learnt in the order of their labels."""
+        order = labels.argsort(stable=True)
+        seen = self.features({name: tensor[None] for name, tensor in update.tensors.items()}, labels[order][None])
+        pictures = (self.means[labels[order]] + self.regression(seen)).clamp(0, 1)
+        return pictures[order.argsort()]
 
 
 CACHED = 8
@@ -146,19 +168,19 @@ than attacking. The key covers all that learning depends on, so that what is fou
 
 def find_inverter(attack: Learned, task: Task, updates: Sequence[Update], report: Callable[[float], None]) -> Inverter:
     """Return the inverter for such updates; learn it unless that was done lately."""
-    names, local = tuple(updates[0].tensors), updates[0].local
-    key = digest(attack, task, local, names)
+    key = digest(attack, task, updates[0])
     if key not in cache:
-        cache[key] = Lesson(attack, task, local, names).learn(report)
+        cache[key] = Lesson(attack, task, updates[0]).learn(report)
         for oldest in list(cache)[:-CACHED]:
             del cache[oldest]
     return cache[key]
 
 
-def digest(attack: Learned, task: Task, local: LocalTraining, names: Sequence[str]) -> str:
-    """Hash all that learning depends on."""
+def digest(attack: Learned, task: Task, update: Update) -> str:
+    """Hash all that learning depends on; of the update this is how it was made."""
     assert task.public is not None
-    found = hashlib.sha256(repr((attack, task.known_defences, local.to_record(), list(names), task.shape)).encode())
+    known = (attack, task.known_defences, update.local.to_record(), list(update.tensors), update.images, task.shape)
+    found = hashlib.sha256(repr(known).encode())
     state = task.model.state_dict()
     for tensor in (*(state[name] for name in sorted(state)), task.public.images, task.public.labels):
         found.update(tensor.detach().cpu().contiguous().numpy().tobytes())
@@ -167,83 +189,122 @@ def digest(attack: Learned, task: Task, local: LocalTraining, names: Sequence[st
 
 @dataclass(frozen=True, eq=False)
 class Examples:
-    """Features of updates, the mean pictures of their classes, and how far the images are from these; all N×…."""
+    """One row for each image: features, the class's mean, how far it is from this, what was fed, and its ties.
+
+    Images of one update with one label have the same number in `ties`: nothing says which of them is which.
+    """
 
     features: Tensor
     base: Tensor
     gaps: Tensor
-
-    def __len__(self) -> int:
-        return len(self.features)
+    fed: Tensor
+    ties: Tensor
 
     @staticmethod
     def join(parts: "Sequence[Examples]") -> "Examples":
         """Put examples one after the other."""
-        return Examples(*(torch.cat(column) for column in zip(*(vars(part).values() for part in parts), strict=True)))
+        starts = [0, *itertools.accumulate(int(part.ties.max()) + 1 for part in parts)]
+        numbered = [replace(part, ties=part.ties + start) for part, start in zip(parts, starts, strict=False)]
+        return Examples(*(torch.cat([getattr(part, one.name) for part in numbered]) for one in fields(Examples)))
 
 
 class Lesson:
-    """Learns an inverter from public images."""
+    """Learns an inverter for updates like one that was released from public images."""
 
-    def __init__(self, attack: Learned, task: Task, local: LocalTraining, names: Sequence[str]) -> None:
+    def __init__(self, attack: Learned, task: Task, update: Update) -> None:
         assert task.public is not None
-        self.attack, self.task, self.names = attack, task, names
+        self.attack, self.task, self.names, self.size = attack, task, tuple(update.tensors), update.images
         order = torch.randperm(len(task.public), generator=generator(attack.seed, "learned", "order"))
         public = task.public.to("cpu").take(order)
-        held = min(HELD_OUT, max(2, len(public) // 10))
+        held = self.size * max(2, min(HELD_OUT, len(public) // 10) // self.size)
         self.learnt, self.held = public.take(slice(held, None)), public.take(slice(0, held))
-        self.rehearsal = Rehearsal(task, local, public)
-        self.draws = attack.draws if task.known_defences else 1
+        self.rehearsal = Rehearsal(task, update.local, public, self.size)
+        self.draws = attack.draws if task.known_defences or self.size > 1 else 1
         self.means = class_means(self.learnt, task.classes)
 
     def learn(self, report: Callable[[float], None]) -> Inverter:
-        """Learn the linear map and the network; keep what is best on images that were held out."""
+        """Learn the linear map and the network; keep the blend that is best on images that were held out."""
         features = self.calibrate()
         moments, kept = Moments(), list[Examples]()
         parts = self.draws * -(-len(self.learnt) // self.rehearsal.chunk)
         for done, part in enumerate(self.examples(features, self.learnt, "learnt", self.draws), 1):
-            moments.add(part.features, part.gaps)
-            if self.attack.epochs and sum(map(len, kept)) < self.attack.rows:
-                kept.append(part)
-            report(0.7 * done / parts)
-        regressions: list[Regression] = [moments.solve(share) for share in SHARES]
-        if kept:
-            rows = Examples.join(kept)
-            source = generator(self.attack.seed, "learned", "network")
-            regressions.append(train_network(rows.features, rows.gaps, self.attack.width, self.attack.epochs, source))
-            regressions.append(self.learn_norms(rows, features.telling))
+            moments.add(part.features, torch.cat([part.gaps, part.fed], 1))
+            kept.append(replace(part, features=part.features.half(), fed=part.fed[:, :0]))
+            report(0.5 * done / parts)
         held = Examples.join(list(self.examples(features, self.held, "held out", 1)))
-        best, score = choose(regressions, held.features, held.base, held.base + held.gaps)
-        log.info("%d examples: %s, %.2f dB on held-out public images", moments.count, type(best).__name__, score)
+        judged = (held.features, held.base, held.base + held.gaps, held.ties if self.size > 1 else None)
+        solved = [moments.solve(share) for share in SHARES]
+        place, score = choose([one.take(held.gaps.shape[1]) for one in solved], *judged)
+        best: Regression = solved[place].take(held.gaps.shape[1])
+        log.info("%d examples: ridge, %.2f dB on held-out public images", moments.count, score)
+        if self.attack.epochs:
+            network = self.train(solved[place], features.tail, kept)
+            candidates = [best, network, *(Blend(best, network, share) for share in BLENDS)]
+            if features.with_norms:
+                candidates.append(self.learn_norms(kept, features.telling))
+            place, score = choose(candidates, *judged)
+            best = candidates[place]
+            log.info("%s, %.2f dB on held-out public images", type(best).__name__, score)
         report(1.0)
         return Inverter(features, best, self.means, score)
 
-    def learn_norms(self, rows: "Examples", columns: int) -> Regression:
+    def train(self, first: Ridge, tail: int, kept: Sequence[Examples]) -> Regression:
+        """Train the network; where every image has one draw, it sees that as often as all draws together."""
+        inputs = torch.cat([stack_inputs(first, tail, part.features.float()) for part in kept])
+        rows = Examples.join([replace(part, features=part.features[:, :0]) for part in kept])
+        epochs = self.attack.epochs * self.attack.draws // self.draws
+        source = generator(self.attack.seed, "learned", "network")
+        ties = rows.ties if self.size > 1 else None
+        return Stacked(first, tail, train_network(inputs, rows.gaps, self.attack.width, epochs, source, ties=ties))
+
+    def learn_norms(self, kept: Sequence[Examples], columns: int) -> Regression:
         """Learn from the norms and labels alone: among thousands of features that say nothing they would be lost."""
+        few = torch.cat([part.features[:, -columns:].float() for part in kept])
+        gaps = torch.cat([part.gaps for part in kept])
         source = generator(self.attack.seed, "learned", "norms")
-        few = rows.features[:, -columns:]
-        return LastColumns(columns, train_network(few, rows.gaps, NARROW, NORM_EPOCHS, source))
+        return LastColumns(columns, train_network(few, gaps, NARROW, NORM_EPOCHS, source))
 
     def calibrate(self) -> Features:
         """Find the scales of the features on the first images."""
-        first = self.learnt.take(slice(0, CALIBRATION))
-        released = [(one.tensors, one.fed.labels) for _, one in self.release(first, "calibration", 1)]
-        return Features.fit(self.task, self.names, self.attack.seed, released)
+        first = self.learnt.take(slice(0, self.size * CALIBRATION))
+        released = [
+            (one.tensors, self.fed_for(part, one).labels.cpu().view(-1, self.size))
+            for part, one in self.release(first, "calibration", 1)
+        ]
+        hidden = any(defence.hides_directions for defence in self.task.known_defences)
+        return Features.fit(self.task, self.names, self.attack.seed, released, with_norms=hidden)
+
+    def fed_for(self, part: Batch, released: Released) -> Batch:
+        """Return what the model was fed for each image; the images themselves if it was fed another number."""
+        return released.fed if len(released.fed) == len(part) else part
 
     def examples(self, features: Features, batch: Batch, stream: str, draws: int) -> Iterator["Examples"]:
         """Yield examples part by part."""
         for part, released in self.release(batch, stream, draws):
-            labels = released.fed.labels.cpu()
-            base = self.means[labels]
-            yield Examples(features(released.tensors, labels), base, part.pixels().flatten(1) - base)
+            fed = self.fed_for(part, released)
+            labels = fed.labels.cpu().view(-1, self.size)
+            base = self.means[labels.flatten()]
+            ties = (torch.arange(len(labels))[:, None] * self.task.classes + labels).flatten()
+            seen, gaps = features(released.tensors, labels), part.pixels().flatten(1) - base
+            yield Examples(seen, base, gaps, fed.pixels().cpu().flatten(1), ties)
 
     def release(self, batch: Batch, stream: str, draws: int) -> Iterator[tuple[Batch, Released]]:
-        """Release updates of the images, part by part, each image once for every draw."""
-        size = self.rehearsal.chunk
+        """Release updates of the images, part by part, each image once for every draw; draws mix the clients anew."""
         for draw in range(draws):
-            for start in range(0, len(batch), size):
-                part = batch.take(slice(start, start + size))
+            dealt = self.deal(batch, generator(self.attack.seed, "learned", stream, draw))
+            for start in range(0, len(dealt), self.rehearsal.chunk):
+                part = dealt.take(slice(start, start + self.rehearsal.chunk))
                 yield part, self.rehearsal.release(part, generator(self.attack.seed, "learned", stream, draw, start))
+
+    def deal(self, batch: Batch, source: torch.Generator) -> Batch:
+        """Deal the images to clients; each client's are in the order of their labels, then of their brightness."""
+        if self.size == 1:
+            return batch
+        order = torch.randperm(len(batch), generator=source)[: len(batch) // self.size * self.size]
+        dealt = batch.take(order)
+        brightness = dealt.pixels().flatten(1).mean(1)
+        keys = (dealt.labels + brightness / 2).view(-1, self.size).argsort(1)
+        return dealt.take((keys + torch.arange(0, len(dealt), self.size)[:, None]).flatten())
 
 
 def class_means(batch: Batch, classes: int) -> Tensor:

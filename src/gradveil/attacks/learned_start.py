@@ -19,6 +19,10 @@ class LearnedStart(PublicStart):
 
     attack: Learned = field(default_factory=Learned)
 
+    @property
+    def public_images(self) -> int:
+        return self.attack.public_images
+
     def for_update(self, task: Task, update: Update) -> Start:
         return Given(self.attack(task, update, generator(self.attack.seed, "learned start")).images)
 

@@ -97,6 +97,10 @@ class GradientMatching(Attack):
         return self.knowledge.policy
 
     @property
+    def public_images(self) -> int:
+        return self.start.public_images
+
+    @property
     def weighs_noise(self) -> bool:
         return self.knowledge.noise
 

@@ -22,6 +22,11 @@ class Start(ABC):
         """What the attacker must know to start so, or None."""
         return None
 
+    @property
+    def public_images(self) -> int:
+        """How many public images it can make use of beyond those that every attack gets."""
+        return 0
+
     def check(self, task: Task) -> None:  # noqa: B027
         """Raise KnowledgeError if something is missing that the start needs; accept every task by default."""
 

@@ -1,7 +1,7 @@
 """The audit: the only place where the true images and the attack's results meet."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from gradveil import data as data_sets
-from gradveil.attacks import STANDARD_VERSION, Attack, find_attack
+from gradveil.attacks import LEARNED_VERSION, STANDARD_VERSION, Attack, find_attack
 from gradveil.audit.canaries import Canaries
 from gradveil.audit.cards import find_scale
 from gradveil.audit.kept import KeptWork
@@ -30,6 +30,7 @@ from gradveil.types import Batch
 from gradveil.workers import Crew, Workers
 
 PUBLIC = 500
+"""How many public images every attack gets; one that learns from them may ask for more."""
 OTHERS = 64
 """Images of the clients themselves that are not attacked, for defences that mix images."""
 AnyArm = str | Arm | Defence | Sequence[Defence]
@@ -41,7 +42,9 @@ class Audit:
     What is not given as an object is taken by name from the settings. `data` may be a data set of ours, or a torch
     Dataset or DataLoader; `model` an `nn.Module`, whose weights are then the first ones; an arm a defence, a list of
     defences, or a text; an attack an `Attack`, named or not, or a text. `weights` holds weights by phase: the model is
-    not trained for these phases, and they serve every arm.
+    not trained for these phases, and they serve every arm. `public` holds images that no client has, for all attacks;
+    otherwise the attacks get training images. An attack that asks for many gets up to two fifths of these, and then the
+    clients train on the others.
     """
 
     def __init__(
@@ -53,6 +56,7 @@ class Audit:
         arms: Sequence[AnyArm] | None = None,
         attacks: Sequence[str | Attack] | Mapping[str, Attack] | None = None,
         weights: Mapping[str, Weights] | None = None,
+        public: Batch | None = None,
     ) -> None:
         settings = settings or AuditSettings()
         self.data = find_data(settings.data if data is None else data)
@@ -72,15 +76,32 @@ class Audit:
         }
         self.weights = dict(weights or {})
         self.model = self.spec.build(generator(settings.seed, "model"))
+        self.reserved = 0 if public is not None else count_reserved(len(self.data.train), self.attacks.values())
         self.check()
-        self.public = choose_public(self.data, min(PUBLIC, len(self.data.train) // 2), settings.seed).batch()
+        self.public = self.take_public(min(PUBLIC, len(self.data.train) // 2)) if public is None else public
         mixes = any(defence.companions for arm in self.arms for defence in arm.defences)
         self.others = self.choose_others() if mixes else None
         self.places = settings.places or choose_attacked(self.data, settings.images, settings.seed)
 
+    def take_public(self, count: int) -> Batch:
+        return choose_public(self.data, count, self.settings.seed).batch()
+
+    def public_for(self, attack: str) -> Batch:
+        """Return the public images of an attack: those that are reserved, if it asked for many."""
+        asks = self.reserved > 0 and self.attacks[attack].public_images > PUBLIC
+        return self.take_public(self.reserved) if asks else self.public
+
+    def clients(self) -> DataSet:
+        """Return the data that clients train on: all, but for what is reserved for attacks that learn."""
+        if self.reserved == 0:
+            return self.data
+        count = len(self.data.train) - self.reserved
+        return replace(self.data, train=choose_private(self.data, count, self.settings.seed, public=self.reserved))
+
     def choose_others(self) -> Batch:
         """Choose images for the clients to mix with; the attacker has none of them."""
-        return choose_private(self.data, OTHERS, self.settings.seed, public=len(self.public)).batch()
+        front = self.reserved or min(PUBLIC, len(self.data.train) // 2)
+        return choose_private(self.data, OTHERS, self.settings.seed, public=front).batch()
 
     def check(self) -> None:
         """Refuse what cannot be done before anything is trained."""
@@ -92,7 +113,7 @@ class Audit:
         for phase, weights in self.weights.items():
             self.check_weights(phase, weights)
         if self.trained_phases:
-            training, images = settings.training, len(self.data.train)
+            training, images = settings.training, len(self.data.train) - self.reserved
             phase_steps(self.trained_phases, training.steps_per_epoch(images), training.epochs)
 
     def check_weights(self, phase: str, weights: Weights) -> None:
@@ -148,6 +169,12 @@ class Audit:
         return Canaries.among(self.shares(), settings.canaries, data.shape, settings.seed, len(data.test))
 
 
+def count_reserved(images: int, attacks: Iterable[Attack]) -> int:
+    """Count the training images that no client has, because an attack asks for more public ones than all get."""
+    asked = max((attack.public_images for attack in attacks), default=0)
+    return min(asked, 2 * images // 5) if asked > PUBLIC else 0
+
+
 def run_audit(
     settings: AuditSettings,
     data: DataSet,
@@ -173,6 +200,7 @@ def describe_work(audit: Audit, device: str, command_line: str | None) -> dict[s
         "settings": audit.settings.to_record(),
         "audit_version": AUDIT_VERSION,
         "standard_version": STANDARD_VERSION,
+        "learned_version": LEARNED_VERSION,
         "image_choice": IMAGE_CHOICE,
         "torch": torch.__version__,
         "device": device,

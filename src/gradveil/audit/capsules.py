@@ -79,10 +79,11 @@ class CapsuleAudit:
 
     def attack(self, device: str = "cpu", progress: OnProgress | None = None) -> dict[str, dict[str, Reconstruction]]:
         """Attack every capsule with every attack: attack → capsule → what was rebuilt."""
-        public = choose_public(self.public_data(), PUBLIC, self.seed).batch()
+        left = self.public_data()
         total, done = len(self.rounds) * len(self.attacks), 0
         results: dict[str, dict[str, Reconstruction]] = {name: {} for name in self.attacks}
         for name, attack in self.attacks.items():
+            public = choose_public(left, max(PUBLIC, attack.public_images), self.seed).batch()
             for capsule, one in self.rounds.items():
                 (results[name][capsule],) = attack_rounds(
                     [one], attack, name, public=public, seed=self.seed, device=device, report=lambda *_: None

@@ -96,10 +96,11 @@ class AuditRun:
         phases = audit.trained_phases
         if set(phases) <= {"init"}:
             return {}
+        clients = audit.clients()
         jobs = {
             f"train {arm.name}": TrainJob(
                 audit.spec,
-                audit.data,
+                clients,
                 settings.training,
                 arm,
                 phases,
@@ -264,7 +265,7 @@ class AuditRun:
             tuple(rounds),
             audit.attacks[name],
             name,
-            audit.public,
+            audit.public_for(name),
             self.device,
             self.keep_history,
             attempt,

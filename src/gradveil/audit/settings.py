@@ -26,11 +26,11 @@ class AuditSettings:
     whether the attacker is told the labels, `knows_defence` whether it is told the arm's defences (never their draws).
     About `group` images are attacked as one job; with `stop_early` no more than `first_look` images are attacked of an
     arm, phase and attack if they settle the question. The chance floor is made of `floor_images` training images, a
-    number that grows with the classes if None, and the attacker gets the first 500 of them as public ones. `steps`, if
-    given, replaces every attack's own number. `rule` decides what the figures are called. `preset` names the preset
-    that the values come from. With `control` the arm `none` is there only to show that the attack works: no gate counts
-    it. `canaries` readable cards are attacked besides the images; they do not count in the verdict. `checkpoint` is
-    the file that the weights of the phase `given` come from.
+    number that grows with the classes if None, and the attacker gets the first 500 of them as public ones (more if the
+    attack asks for more, see `Audit`). `steps`, if given, replaces every attack's own number. `rule` decides what the
+    figures are called. `preset` names the preset that the values come from. With `control` the arm `none` is there only
+    to show that the attack works: no gate counts it. `canaries` readable cards are attacked besides the images; they do
+    not count in the verdict. `checkpoint` is the file that the weights of the phase `given` come from.
 
     Data, model, arms and attacks stand here by name; `Audit` looks the names up.
     """

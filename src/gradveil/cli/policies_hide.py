@@ -1,5 +1,6 @@
 """`gradveil reproduce policies-hide`: does a policy hide the original from someone who knows it?"""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -13,16 +14,33 @@ from gradveil.cli.progress import progress_bar
 from gradveil.cli.study_folders import own_journal, prepare_folder, require_results
 from gradveil.errors import UnknownNameError
 from gradveil.experiments.hide_tables import make_lines, render_markdown
-from gradveil.experiments.policies_hide import IMAGES, SEEDS, HideStudy, trials
-from gradveil.experiments.versions import render_appendix
+from gradveil.experiments.policies_hide import ATTACKS, IMAGES, SEEDS, SHARES, HideStudy, HideTrial, trials
 from gradveil.results import record, to_json, write_file
 
 DataName = Annotated[str, typer.Option("--data", help="Images; fashion-mnist has enough for all that is asked.")]
 Arms = Annotated[
     list[str] | None, typer.Option("--arm", help="Run this arm only, also several times; all unless given.")
 ]
+Attacks = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--attack", help=f"Run this attack only ({', '.join(ATTACKS)}), also several times; all unless given."
+    ),
+]
+Models = Annotated[
+    list[str] | None,
+    typer.Option("--model", help=f"Run this model only ({', '.join(SHARES)}), also several times; all unless given."),
+]
 Seeds = Annotated[int, typer.Option("--seeds", min=1, max=SEEDS, help="How many seeds to run.")]
-Images = Annotated[int, typer.Option("--images", min=1, help="How many test images to attack.")]
+Images = Annotated[
+    int | None,
+    typer.Option(
+        "--images",
+        min=1,
+        help=f"How many test images to attack; {IMAGES['learned']} with learned and "
+        f"{IMAGES['both']} with the others unless given.",
+    ),
+]
 TableOnly = Annotated[bool, typer.Option("--table", help="Run nothing: write the table of what is there.")]
 Folder = Annotated[Path, typer.Option("--out", help="Folder of the study; run again with the same one to go on.")]
 
@@ -30,19 +48,17 @@ Folder = Annotated[Path, typer.Option("--out", help="Folder of the study; run ag
 def policies_hide(
     data: DataName = "fashion-mnist",
     arm: Arms = None,
+    attack: Attacks = None,
+    model: Models = None,
     seeds: Seeds = SEEDS,
-    images: Images = IMAGES,
+    images: Images = None,
     table: TableOnly = False,
     out: Folder = Path("runs/policies-hide"),
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Learn to invert updates under every policy, and attack; a run that was stopped goes on where it was."""
-    known = list(dict.fromkeys(one.arm for one in trials()))
-    for name in arm or []:
-        if name not in known:
-            raise UnknownNameError("arm", name, known)
-    chosen = [replace(one, images=images) for one in trials() if one.seed < seeds and (arm is None or one.arm in arm)]
+    """Attack the original under every policy, by learning and by matching; a run that was stopped goes on."""
+    chosen = choose_trials({"arm": arm, "attack": attack, "model": model}, seeds, images)
     console = make_console(quiet, as_json)
     prepare_folder(out, table, ["trial.arm", "phases"], "policies-hide")
     torch.set_num_threads(1)
@@ -53,11 +69,26 @@ def policies_hide(
     entries = study.journal.read()
     with own_journal(out, "policies-hide", table):
         lines = make_lines(entries)
-        require_results(study.journal.path, arm or [], list(dict.fromkeys(line.arm for line in lines)))
-        text = "\n".join([render_markdown(lines, entries), render_appendix(entries)])
+        require_results(study.journal.path, arm or [], list(dict.fromkeys(line.cell.arm for line in lines)))
+        text = render_markdown(lines, entries)
     write_file(out / "policies-hide.md", text)
     written = record("reproduce policies-hide", {"seeds": seeds, "images": images, "threads": 1}, {"trials": entries})
     write_file(out / "policies-hide.json", to_json(written))
     if as_json:
         print_json(written)
     print_path(console, out / "policies-hide.md")
+
+
+def choose_trials(asked: Mapping[str, Sequence[str] | None], seeds: int, images: int | None) -> list[HideTrial]:
+    """Choose the trials of these arms, attacks and models; a name that no trial has is refused."""
+    for kind, names in asked.items():
+        known = list(dict.fromkeys(getattr(one, kind) for one in trials()))
+        for name in names or []:
+            if name not in known:
+                raise UnknownNameError(kind, name, known)
+    found = [
+        one
+        for one in trials()
+        if one.seed < seeds and all(names is None or getattr(one, kind) in names for kind, names in asked.items())
+    ]
+    return found if images is None else [replace(one, images=images) for one in found]

@@ -31,7 +31,8 @@ class Defence(ABC):
     `batch` or `release` only; `compute` is for those that must see the gradients or the features of single images.
     A defence that mixes images declares with how many others it mixes each (`companions`); one whose guarantee rests
     on it declares that every step draws each image independently (`poisson`); one whose pictures are not `smooth`, as
-    natural images are, declares that.
+    natural images are, declares that, and so does one that releases tensors of the true norms in drawn directions
+    (`hides_directions`).
 
     `used` says what an attacker who knows the defence makes use of. It goes with `known_policies`, `known_release`,
     `known_views`, `known_model` or `deviation`, which serve the attacker; reports print it.
@@ -40,6 +41,7 @@ class Defence(ABC):
     hooks: ClassVar[tuple[Hook, ...]] = ()
     companions: ClassVar[int] = 0
     poisson: ClassVar[bool] = False
+    hides_directions: ClassVar[bool] = False
     smooth: ClassVar[bool] = True
     used: ClassVar[str] = NOTHING_YET
 

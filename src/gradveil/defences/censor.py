@@ -35,6 +35,7 @@ class Censor(Parametrised):
 
     name: ClassVar[str] = "censor"
     hooks: ClassVar[tuple[Hook, ...]] = ("compute",)
+    hides_directions: ClassVar[bool] = True
     used: ClassVar[str] = "the norm of every tensor, which is the true one; the directions say next to nothing"
     allowed: ClassVar[str] = (
         "write censor or censor:trials=K:rate=R:fallback=F with 1 ≤ K ≤ 1000, a step R above 0, and F = 1 to release "

@@ -8,53 +8,104 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gradveil.attacks import find_attack
-from gradveil.audit import Attacked, Audit, AuditReport, AuditSettings
-from gradveil.data import DataSet, choose_private, choose_public
-from gradveil.experiments.versions import PRESENT, versions_of
+from gradveil.attacks import LEARNED_VERSION, Attack, GradientMatching, LearnedStart, find_attack
+from gradveil.audit import AUDIT_VERSION, Attacked, Audit, AuditReport, AuditSettings
+from gradveil.data import IMAGE_CHOICE, DataSet, ImageSet, choose_private, choose_public
+from gradveil.defences import known_policies, parse_arm
+from gradveil.errors import SettingsError
+from gradveil.experiments.versions import CHOICE, KEY
 from gradveil.journal import Journal
 from gradveil.metrics import AlignedTargets
+from gradveil.rng import generator
 from gradveil.study import OnProgress, WorkItem, run_missing
 from gradveil.training import FAST, TrainingSettings
 from gradveil.workers import Report, Workers
 
-ATTACK = "learned"
+ATTACKS = ("learned", "matching", "both")
+LEARNED = "learned_version"
 PHASES = ("init", "final")
 POLICIES = ("3-1-7", "43-18-18", "3-1-7+43-18-18")
-RANDOM_POLICIES = 10
+MAIN = ("policy:3-1-7", "crop-flip", "none", "policy:3-1-7+43-18-18", "policy:43-18-18")
+ALONE = tuple(f"policy:{policy},no-base" for policy in POLICIES)
+RANDOM = tuple(f"random-policy:{number}" for number in range(10))
 SEEDS = 3
 TRAINING = replace(FAST, epochs=6, test_every=6, threads=1)
-IMAGES = 200
+IMAGES = {"learned": 200, "matching": 32, "both": 32}
+"""How many images are attacked in a trial: learning serves all images of a trial, matching works on each."""
+SHARES = {"lenet-relu": 5000, "convnet-16": 2000}
+"""How many public images the attacker has, and as many others the clients; `convnet-16` takes far longer."""
+TURNS = ("learned", "both", "matching")
+STEPS = 240
+CROWD = 20
 KEPT = (
     *("image", "label", "status", "reason", "psnr_original", "floor_original", "aligned_original"),
     *("aligned_floor_original", "advantage_original", "identified_original", "crowd", "rank", "candidates", "seconds"),
 )
-"""What the journal keeps of a row; the attack gives no picture of T(x) to be scored."""
+"""What the journal keeps of a row: the scores at x, since the question is what hides the original."""
 
 
 @dataclass(frozen=True)
 class HideTrial:
-    """One arm, trained and attacked with one seed; the attacker learns from `public` images, clients from `private`."""
+    """One arm, trained and attacked with one seed; the attacker has `public` images, clients train on `private`."""
 
     arm: str
     seed: int
-    images: int = IMAGES
-    public: int = 10_000
-    private: int = 10_000
+    attack: str = "learned"
     model: str = "lenet-relu"
+    images: int = IMAGES["learned"]
+    public: int = SHARES["lenet-relu"]
+    private: int = SHARES["lenet-relu"]
+
+    def __post_init__(self) -> None:
+        if self.attack not in ATTACKS:
+            raise SettingsError(f"attack '{self.attack}': choose {', '.join(ATTACKS)}")
+
+    @classmethod
+    def of(cls, arm: str, seed: int, attack: str, model: str) -> "HideTrial":
+        """Make the trial with the numbers of images that the table has."""
+        return cls(arm, seed, attack, model, IMAGES[attack], SHARES[model], SHARES[model])
 
     def to_record(self) -> dict[str, Any]:
         return asdict(self)
 
+    def versions(self) -> dict[str, int]:
+        """Return the versions that the result depends on; `fast` and `policy-aware` have none of their own."""
+        learns = self.attack != "matching"
+        return {KEY: AUDIT_VERSION, CHOICE: IMAGE_CHOICE, **({LEARNED: LEARNED_VERSION} if learns else {})}
+
+    def make_attack(self) -> Attack:
+        """Make the attack: `learned`, `fast`, or a search that begins at the learnt picture.
+
+        Under a policy that search is for the original, through every draw of the policy; it takes as many steps as
+        `fast`. Pixels that the policy moves out of sight stay as they were learnt.
+        """
+        if self.attack != "both":
+            return find_attack({"learned": "learned", "matching": "fast"}[self.attack])
+        policies = known_policies(parse_arm(self.arm).defences)
+        found = find_attack("fast" if policies is None else "policy-aware")
+        assert isinstance(found, GradientMatching)
+        return replace(found.with_steps(STEPS), start=LearnedStart())
+
 
 def trials() -> Iterator[HideTrial]:
-    """Seed by seed: the policies alone, the controls, the policies on top of crop and flip; then random policies."""
-    for seed in range(SEEDS):
-        alone = [f"policy:{policy},no-base" for policy in POLICIES]
-        yield from (HideTrial(arm, seed) for arm in (*alone, "none", "crop-flip"))
-        yield from (HideTrial(f"policy:{policy}", seed) for policy in POLICIES)
-    for number in range(RANDOM_POLICIES):
-        yield HideTrial(f"random-policy:{number}", 0)
+    """List every trial, the most telling first.
+
+    One seed of the main arms on the small network, `convnet-16`, the other seeds, then more arms. What begins at the
+    learnt picture follows the trial that learnt it where it can, and finds it in memory.
+    """
+    small, large = SHARES
+    first, *others = MAIN
+    every = [(arm, seed, attack) for seed in range(SEEDS) for arm in MAIN for attack in TURNS]
+    more = [(arm, seed, attack) for seed in range(SEEDS) for arm in (*ALONE, *RANDOM) for attack in TURNS]
+    plan = [
+        *((first, 0, attack, small) for attack in TURNS),
+        *((arm, 0, "learned", small) for arm in others),
+        *((arm, 0, "learned", large) for arm in MAIN),
+        *((arm, seed, attack, model) for model in SHARES for arm, seed, attack in every),
+        *((arm, seed, "learned", small) for arm, seed, _ in more),
+        *((arm, seed, attack, model) for model in SHARES for arm, seed, attack in more),
+    ]
+    yield from (HideTrial.of(*one) for one in dict.fromkeys(plan))
 
 
 @dataclass(eq=False)
@@ -70,37 +121,42 @@ class HideStudy:
 
     def run(self, chosen: Sequence[HideTrial], progress: OnProgress) -> None:
         """Run the trials that the journal does not have."""
-        assert self.data is not None
-        described = {"data": self.data.name, "training": self.training.to_record(), **PRESENT}
-        items = [
-            WorkItem({"trial": one.to_record(), "study": described}, TrialRun(self, one), f"{one.arm}, seed {one.seed}")
-            for one in chosen
-        ]
+        items = [WorkItem(self.key(one), TrialRun(self, one), name_trial(one)) for one in chosen]
         with Workers(1) as crew:
             run_missing(self.journal, items, crew, progress, "trials", identify)
+
+    def key(self, trial: HideTrial) -> dict[str, Any]:
+        """Return the fields that identify a trial in the journal."""
+        assert self.data is not None
+        described = {"data": self.data.name, "training": self.training.to_record(), **trial.versions()}
+        return {"trial": trial.to_record(), "study": described}
 
     def run_trial(self, trial: HideTrial, report: Report) -> dict[str, Any]:
         """Train under the arm, let the attacker learn, and attack."""
         assert self.data is not None
         audit = make_audit(self.data, trial, self.training)
-        models = self.folder / "models" / f"seed-{trial.seed}"
+        models = self.folder / "models" / trial.model / f"seed-{trial.seed}-{trial.private}"
         audited = audit.run(progress=lambda _, share: report(round(100 * share), 100), models=models)
+        others = choose_others(self.data.test, audit.places, trial.seed)
         return {
             "test_accuracy": audited.accuracies[audited.settings.arms[0]],
-            "phases": {phase: describe(audited, phase) for phase in PHASES},
+            "phases": {phase: describe(audited, phase, others) for phase in PHASES},
         }
+
+
+def name_trial(trial: HideTrial) -> str:
+    return f"{trial.attack}, {trial.model}, {trial.arm}, seed {trial.seed}"
 
 
 def make_audit(data: DataSet, trial: HideTrial, training: TrainingSettings) -> Audit:
     """Make the audit of a trial; public images, those of the clients' training, and attacked ones are all different."""
     public, private = share_images(len(data.train), trial)
-    ours = choose_public(data, public, trial.seed)
     clients = replace(data, train=choose_private(data, private, trial.seed, public=public))
     settings = AuditSettings(
         model=trial.model,
         arms=(trial.arm,),
         phases=PHASES,
-        attacks=(ATTACK,),
+        attacks=(trial.attack,),
         images=trial.images,
         knows_defence=True,
         training=training,
@@ -108,9 +164,8 @@ def make_audit(data: DataSet, trial: HideTrial, training: TrainingSettings) -> A
         stop_early=False,
         seed=trial.seed,
     )
-    audit = Audit(settings, data=clients, attacks={ATTACK: find_attack(ATTACK)})
-    audit.public = ours.batch()
-    return audit
+    ours = choose_public(data, public, trial.seed).batch()
+    return Audit(settings, data=clients, attacks={trial.attack: trial.make_attack()}, public=ours)
 
 
 def share_images(images: int, trial: HideTrial) -> tuple[int, int]:
@@ -119,57 +174,61 @@ def share_images(images: int, trial: HideTrial) -> tuple[int, int]:
     return public, min(trial.private, images - public)
 
 
-def describe(audited: AuditReport, phase: str) -> dict[str, Any]:
+def describe(audited: AuditReport, phase: str, others: ImageSet) -> dict[str, Any]:
     """Return what the journal keeps of a phase: rows, and the scores of updates swapped within the class."""
     pairs = [pair for pair in zip(audited.rows, audited.attacked, strict=True) if pair[0].phase == phase]
     records = [row.to_record() for row, _ in pairs]
-    sound = [(record, one) for record, (row, one) in zip(records, pairs, strict=True) if row.status == "ok"]
     return {
         "rows": [{name: record[name] for name in KEPT} for record in records],
-        "swapped": swap([one for _, one in sound], [record["aligned_floor_original"] for record, _ in sound]),
+        "swapped": swap([one for row, one in pairs if row.status == "ok"], others),
     }
 
 
-def swap(attacked: Sequence[Attacked], floors: Sequence[float]) -> list[dict[str, Any]]:
-    """Score each picture against the image whose update it is, and against the next one of the same class.
+def choose_others(test: ImageSet, attacked: Sequence[int], seed: int) -> ImageSet:
+    """Put the test images that are not attacked in a random order."""
+    left = torch.ones(len(test), dtype=torch.bool)
+    left[list(attacked)] = False
+    places = left.nonzero().flatten()
+    return test.take(places[torch.randperm(len(places), generator=generator(seed, "swapped"))])
 
-    Both are aligned gains over the floors, the images' own. A picture is `identified` if its image fits best among the
-    attacked images of the class, `swapped_identified` if the next one does among all the others.
+
+def swap(attacked: Sequence[Attacked], others: ImageSet) -> list[dict[str, Any]]:
+    """Score each picture against the next attacked image of the same class, whose update it is not.
+
+    That is the wrong-gradient control: `swapped_gain` is the aligned gain over the mean of the class, and
+    `swapped_identified` says that the image is picked out of 20 of its class.
     """
     labels = torch.tensor([one.truth.label for one in attacked])
     found: dict[int, dict[str, Any]] = {}
     for label in torch.unique(labels).tolist():
         places = (labels == label).nonzero().flatten().tolist()
-        if len(places) > 2:
-            gains = score_class([attacked[place] for place in places]) - torch.tensor([floors[at] for at in places])
-            found.update({place: compare(gains, at) for at, place in enumerate(places)})
+        crowd = others.take((others.labels == label).nonzero().flatten()).batch().pixels()
+        if len(places) > 1 and len(crowd) >= CROWD - 1:
+            found.update(zip(places, swap_class([attacked[place] for place in places], crowd), strict=True))
     return [found[place] for place in sorted(found)]
 
 
-def score_class(attacked: Sequence[Attacked]) -> Tensor:
-    """Score every picture of a class, rows, against every image of it, columns."""
-    images = torch.cat([one.truth.original for one in attacked])
-    fill = (images.sum(0, keepdim=True) - images) / (len(images) - 1)
+def swap_class(attacked: Sequence[Attacked], crowd: Tensor) -> list[dict[str, Any]]:
+    """Score the pictures of one class against the next images of it and against the first 19 of the crowd."""
+    images = torch.cat([*(one.truth.original for one in attacked), crowd[: CROWD - 1]])
+    fill = crowd.mean(0, keepdim=True).expand_as(images)
     targets, every = AlignedTargets(images, fill), torch.arange(len(images))
-    return torch.stack([targets.score(one.reconstruction.images, every) for one in attacked])
+    floors, count = targets.score(fill, every), len(attacked)
+    scored = []
+    for at, one in enumerate(attacked):
+        places = torch.cat([torch.tensor([(at + 1) % count]), every[count:]])
+        gains = targets.score(one.reconstruction.images, places) - floors[places]
+        scored.append(compare(gains))
+    return scored
 
 
-def compare(gains: Tensor, at: int) -> dict[str, Any]:
-    """Compare one picture's gain at its own image with that at the next image of the class."""
-    following = (at + 1) % len(gains)
-    others = torch.ones(len(gains), dtype=torch.bool)
-    others[[at, following]] = False
-    own, wrong, rest = gains[at, at], gains[at, following], gains[at, others]
-    return {
-        "gain": round(float(own), 4),
-        "identified": bool(own > wrong) and bool((own > rest).all()),
-        "swapped_gain": round(float(wrong), 4),
-        "swapped_identified": bool((wrong > rest).all()),
-    }
+def compare(gains: Tensor) -> dict[str, Any]:
+    """Compare a picture's gain at the wrong image, which comes first, with those at the others."""
+    return {"swapped_gain": round(float(gains[0]), 4), "swapped_identified": bool((gains[0] > gains[1:]).all())}
 
 
 def identify(line: Mapping[str, Any]) -> object:
-    return [line["trial"], line["study"], versions_of(line)]
+    return [line["trial"], line["study"]]
 
 
 @dataclass(frozen=True, eq=False)
