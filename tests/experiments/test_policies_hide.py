@@ -20,6 +20,7 @@ from gradveil.experiments.policies_hide import (
     choose_others,
     compare,
     make_audit,
+    name_attack,
     share_images,
     swap,
     trials,
@@ -110,6 +111,14 @@ def test_the_attacker_has_none_of_the_clients_images() -> None:
     assert ours.isdisjoint(theirs)
     assert ours.isdisjoint(attacked)
     assert share_images(60, TRIAL) == (30, 30)
+
+
+def test_lines_of_the_first_version_are_of_the_one_attack_that_there_was() -> None:
+    trial = TRIAL.to_record()
+    old = {"trial": {name: trial[name] for name in trial if name != "attack"}, "study": {"data": "some"}}
+    assert name_attack(old) == {"trial": trial, "study": {"data": "some", "learned_version": 1}}
+    new = {"trial": trial, "study": {"learned_version": 2}}
+    assert name_attack(new) == new
 
 
 def test_the_wrong_image_is_compared_with_the_crowd() -> None:

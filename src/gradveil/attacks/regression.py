@@ -174,12 +174,12 @@ def pair_ties(regression: Regression, features: Tensor, targets: Tensor, ties: T
     """Exchange targets among tied examples so that the squared error is least (the Hungarian method)."""
     order = ties.argsort(stable=True)
     _, sizes = torch.unique_consecutive(ties[order], return_counts=True)
-    groups = [rows for rows in order.split(sizes.tolist()) if len(rows) > 1]
+    groups = [rows for rows in torch.split(order, sizes.tolist()) if len(rows) > 1]
     if not groups:
         return targets
     paired, tied = targets.clone(), torch.cat(groups)
-    predicted = torch.cat([regression(features[rows]) for rows in tied.split(1000)])
-    for rows, guesses in zip(groups, predicted.split([len(rows) for rows in groups]), strict=True):
+    predicted = torch.cat([regression(features[rows]) for rows in torch.split(tied, 1000)])
+    for rows, guesses in zip(groups, torch.split(predicted, [len(rows) for rows in groups]), strict=True):
         ours, theirs = linear_sum_assignment(torch.cdist(guesses, targets[rows]).square().numpy())
         paired[rows[ours]] = targets[rows[theirs]]
     return paired

@@ -66,7 +66,7 @@ def policies_hide(
         study = HideStudy(out, None if table else data_sets.load(data, None, progress))
         if not table:
             study.run(chosen, progress)
-    entries = study.journal.read()
+    entries = study.read()
     with own_journal(out, "policies-hide", table):
         lines = make_lines(entries)
         require_results(study.journal.path, arm or [], list(dict.fromkeys(line.cell.arm for line in lines)))

@@ -167,6 +167,8 @@ def describe_study(entries: Sequence[Entry]) -> list[str]:
         f"`{model}`: {trial['public']:,} public images, {trial['private']:,} others that the clients train on"
         for model, trial in shares.items()
     )
+    first = any(entry["study"].get(LEARNED) == 1 for entry in entries)
+    crowd = "the other attacked images of its class (chance one in 19)" if first else "20 of its class (chance 5%)"
     return [
         f"{study['data']}, {study['training']['epochs']} epochs; {numbers}. Test images are attacked, one gradient of "
         "one image each. The attacker knows the arm, not its draws. `learned` learns from the public images what "
@@ -177,8 +179,8 @@ def describe_study(entries: Sequence[Entry]) -> list[str]:
         "chance 5%; in brackets the exact 95% interval, as if all images were independent.",
         "",
         "Swapped is the wrong-gradient control: the picture rebuilt from an update against the next attacked image of "
-        "the class, its aligned gain over the class mean, and how often that image is picked out of 20 of its class "
-        "(chance 5%). A policy stands on top of crop and flip unless it says `no-base`.",
+        f"the class, its aligned gain over the class mean, and how often that image is picked out of {crowd}. "
+        "A policy stands on top of crop and flip unless it says `no-base`.",
     ]
 
 

@@ -125,6 +125,10 @@ class HideStudy:
         with Workers(1) as crew:
             run_missing(self.journal, items, crew, progress, "trials", identify)
 
+    def read(self) -> list[dict[str, Any]]:
+        """Return the lines of the journal; the first version of the study had one attack and did not name it."""
+        return [name_attack(line) for line in self.journal.read()]
+
     def key(self, trial: HideTrial) -> dict[str, Any]:
         """Return the fields that identify a trial in the journal."""
         assert self.data is not None
@@ -142,6 +146,14 @@ class HideStudy:
             "test_accuracy": audited.accuracies[audited.settings.arms[0]],
             "phases": {phase: describe(audited, phase, others) for phase in PHASES},
         }
+
+
+def name_attack(line: Mapping[str, Any]) -> dict[str, Any]:
+    """Add what lines of the first version do not say."""
+    if "attack" in line["trial"]:
+        return dict(line)
+    trial, study = {**line["trial"], "attack": "learned"}, {**line["study"], LEARNED: 1}
+    return {**line, "trial": trial, "study": study}
 
 
 def name_trial(trial: HideTrial) -> str:
