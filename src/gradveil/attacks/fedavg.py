@@ -47,7 +47,7 @@ class FederatedAveraging(Attack):
     def __post_init__(self) -> None:
         if not 1 <= self.finalists <= self.kept <= self.tried:
             raise SettingsError(
-                f"{self.tried} orders tried, {self.kept} kept, {self.finalists} finished: each must be at least the next"
+                f"{self.tried} orders tried, {self.kept} kept, {self.finalists} finished: none may exceed the one before"
             )
         if self.probe_steps < 1 or not self.passes >= 0:
             raise SettingsError(f"{self.probe_steps} steps of a probe, weight {self.passes}: give 1 or more, 0 or more")

@@ -81,7 +81,9 @@ class Objective:
         observation, distances = self.observations[0], now.distances.detach().requires_grad_()
         surprise = update_surprise(distances, observation.released, observation.release.deviation)
         (steepness,) = torch.autograd.grad(surprise.sum(), distances)
-        return (image_surprise(torch.ones_like(steepness), points.size.numel()) / steepness.clamp(min=TINY))[:, None]
+        # The surprises of several updates add up, and their distances are averaged.
+        steepness = steepness.clamp(min=TINY) * len(self.observations)
+        return (image_surprise(torch.ones_like(steepness), points.size.numel()) / steepness)[:, None]
 
     def penalty(self, points: Points) -> Tensor:
         """Add up the priors that have any weight, without the total variation."""

@@ -44,8 +44,8 @@ def unroll(update: Update) -> Update:
     local, size = update.local, update.local.size_of(update.images)
     if local.epochs is not None and update.images % size:
         raise KnowledgeError(
-            f"passes over {update.images} images in batches of {size}: the order is searched for only if the batches of "
-            "a pass are equally large"
+            f"passes over {update.images} images in batches of {size}: the order is searched for only if the batches "
+            "of a pass are equally large"
         )
     if count_uses(update) < update.images:
         raise KnowledgeError(f"{update.images} images of which only {count_uses(update)} were used: name those")

@@ -38,8 +38,8 @@ class CapsuleAudit:
     """Captured rounds of one run, of the same model and defences, and how they are attacked.
 
     `data` gives the public images and the chance floors; images that the truth names are left out of both. With
-    `together` the rounds of one client that show as many images of the same labels are attacked as one, and scored once,
-    in its first round.
+    `together` the rounds of one client that show as many images of the same labels are attacked as one, and scored
+    once, in its first round.
     """
 
     rounds: Mapping[str, Round]

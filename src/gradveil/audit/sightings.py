@@ -19,23 +19,27 @@ def attack_sightings(
     """
     if not isinstance(attack, GradientMatching):
         raise SettingsError(
-            f"'{name}' takes one update at a time: attack rounds together with one search, such as fast, noise-aware or "
-            "policy-aware"
+            f"'{name}' takes one update at a time: attack rounds together with one search, such as fast, noise-aware "
+            "or policy-aware"
         )
     tasks = {one.phase: one.task(public, device) for one in rounds.values()}
     results: dict[str, Reconstruction] = {}
     for clients in group_clients(rounds, tasks, device):
-        sources = [generator(seed, "attack", name, "together", rounds[own[0]].client) for own in clients]
-        sightings = [
-            [ReleasedRound(tasks[rounds[capsule].phase], rounds[capsule].update.to(device)) for capsule in own]
-            for own in clients
-        ]
-        try:
-            attack.check(sightings[0][0].task, [own[0].update for own in sightings])
-            found = attack_clients_together(attack, sightings, sources)
-        except KnowledgeError as error:
-            found = [refusal(rounds[own[0]], str(error)) for own in clients]
-        results |= {own[0]: one for own, one in zip(clients, found, strict=True)}
+        first = rounds[clients[0][0]]
+        size = attack.targets_together(tasks[first.phase], [first.update.to(device)])
+        for begin in range(0, len(clients), size):
+            part = clients[begin : begin + size]
+            sources = [generator(seed, "attack", name, "together", rounds[own[0]].client) for own in part]
+            sightings = [
+                [ReleasedRound(tasks[rounds[capsule].phase], rounds[capsule].update.to(device)) for capsule in own]
+                for own in part
+            ]
+            try:
+                attack.check(sightings[0][0].task, [own[0].update for own in sightings])
+                found = attack_clients_together(attack, sightings, sources)
+            except KnowledgeError as error:
+                found = [refusal(rounds[own[0]], str(error)) for own in part]
+            results |= {own[0]: one for own, one in zip(part, found, strict=True)}
     return results
 
 
