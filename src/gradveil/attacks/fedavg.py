@@ -47,7 +47,7 @@ class FederatedAveraging(Attack):
     def __post_init__(self) -> None:
         if not 1 <= self.finalists <= self.kept <= self.tried:
             raise SettingsError(
-                f"{self.tried} orders tried, {self.kept} kept, {self.finalists} finished: none may exceed the one before"
+                f"{self.tried} orders tried, {self.kept} kept, {self.finalists} finished: none may exceed the last"
             )
         if self.probe_steps < 1 or not self.passes >= 0:
             raise SettingsError(f"{self.probe_steps} steps of a probe, weight {self.passes}: give 1 or more, 0 or more")
@@ -133,7 +133,7 @@ def merge_passes(result: Reconstruction, images: int) -> Reconstruction:
     if result.status != "ok":
         first = slice(0, images)
         return replace(result, images=result.images[first], labels=result.labels[first], pictures=())
-    pixels, labels = result.images.split(images), result.labels.split(images)
+    pixels, labels = torch.split(result.images, images), torch.split(result.labels, images)
     sums, counts = pixels[0].clone(), torch.ones(images, 1, 1, 1, device=pixels[0].device)
     for versions, given in zip(pixels[1:], labels[1:], strict=True):
         own, theirs = pair_versions(pixels[0], labels[0], versions, given)

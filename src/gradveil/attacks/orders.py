@@ -81,7 +81,7 @@ class OrderSearch:
         """Measure T orders, T×U×C×H×W and T×U."""
         parts = []
         with torch.no_grad():
-            for fed, given in zip(images.split(TOGETHER), labels.split(TOGETHER), strict=True):
+            for fed, given in zip(torch.split(images, TOGETHER), torch.split(labels, TOGETHER), strict=True):
                 ours = self.simulation.flat(fed, given, self.sizes)
                 parts.append(1 - torch.cosine_similarity(ours, self.released))
         return torch.cat(parts).nan_to_num(torch.inf)
