@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from gradveil.attacks import Priors
-from gradveil.attacks.priors import disagreement, energy, total_variation, variation_slope
+from gradveil.attacks.priors import disagreement, energy, pass_gap, total_variation, variation_slope
 from gradveil.errors import SettingsError
 from gradveil.rng import generator
 
@@ -63,3 +63,14 @@ def test_the_total_variation_can_be_left_out_and_the_rest_stays() -> None:
     left = Priors(total_variation=1.0, last_variation=0.3, relative=True, energy=0.5).without_variation()
     assert left.variation_weight(3, 10) == 0
     assert (left.energy, left.relative) == (0.5, True)
+
+
+def test_passes_agree_if_they_use_the_same_images_in_any_order() -> None:
+    images = torch.rand(1, 3, 1, 4, 4, generator=torch.Generator().manual_seed(0))
+    labels, order = torch.tensor([[0, 0, 1]]), torch.tensor([2, 1, 0])
+    twice, names = torch.cat([images, images[:, order]], 1), torch.cat([labels, labels[:, order]], 1)
+    assert float(pass_gap(twice, names, 3)) < 1e-12
+    assert float(pass_gap(torch.cat([images, 1 - images], 1), labels.repeat(1, 2), 3)) > 1e-3
+    # The third pass is not complete and left out; a single one has nothing to agree with.
+    assert float(pass_gap(torch.cat([twice, 9 * images[:, :1]], 1), torch.cat([names, labels[:, :1]], 1), 3)) < 1e-12
+    assert float(pass_gap(images, labels, 3)) == 0

@@ -10,6 +10,7 @@ from gradveil.attacks.cocktail_party import CocktailParty
 from gradveil.attacks.descent import Descent, Schedule, constant, cosine_decay, three_drops
 from gradveil.attacks.distances import Distance, cosine, direction, l1, l2, layerwise
 from gradveil.attacks.ensemble import Ensemble
+from gradveil.attacks.fedavg import FederatedAveraging
 from gradveil.attacks.knowledge import Knowledge
 from gradveil.attacks.labels import find_labels, restore_counts, restore_labels
 from gradveil.attacks.learned import LEARNED_VERSION, Learned
@@ -21,7 +22,7 @@ from gradveil.attacks.priors import Priors
 from gradveil.attacks.ranking import matching_loss
 from gradveil.attacks.recipes import ATTACKS, STANDARD_VERSION, find_attack, name_attack
 from gradveil.attacks.restarts import Restarts
-from gradveil.attacks.rounds import ReleasedRound, attack_together
+from gradveil.attacks.rounds import ReleasedRound, attack_clients_together, attack_together
 from gradveil.attacks.spear import Spear
 from gradveil.attacks.stages import SecondStage
 from gradveil.attacks.starts import FAINT, BestGuess, ClassMean, Noise, PublicImage, Start
@@ -40,6 +41,7 @@ __all__ = [
     "Descent",
     "Distance",
     "Ensemble",
+    "FederatedAveraging",
     "GradientMatching",
     "Knowledge",
     "Learned",
@@ -57,6 +59,7 @@ __all__ = [
     "SecondStage",
     "Spear",
     "Start",
+    "attack_clients_together",
     "attack_together",
     "change_noise",
     "constant",

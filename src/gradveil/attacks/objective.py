@@ -12,7 +12,7 @@ from gradveil.attacks.knowledge import Knowledge
 from gradveil.attacks.likelihood import image_surprise, update_surprise
 from gradveil.attacks.observation import Observation
 from gradveil.attacks.points import Points
-from gradveil.attacks.priors import Priors, disagreement, energy, variation_slope
+from gradveil.attacks.priors import Priors, disagreement, energy, pass_gap, variation_slope
 from gradveil.attacks.stages import SecondStage, StageStart
 from gradveil.attacks.statistics import StatisticsGap
 from gradveil.defences import TINY
@@ -81,7 +81,9 @@ class Objective:
         observation, distances = self.observations[0], now.distances.detach().requires_grad_()
         surprise = update_surprise(distances, observation.released, observation.release.deviation)
         (steepness,) = torch.autograd.grad(surprise.sum(), distances)
-        return (image_surprise(torch.ones_like(steepness), points.size.numel()) / steepness.clamp(min=TINY))[:, None]
+        # The surprises of several updates add up, and their distances are averaged.
+        steepness = steepness.clamp(min=TINY) * len(self.observations)
+        return (image_surprise(torch.ones_like(steepness), points.size.numel()) / steepness)[:, None]
 
     def penalty(self, points: Points) -> Tensor:
         """Add up the priors that have any weight, without the total variation."""
@@ -91,6 +93,8 @@ class Objective:
             penalty = penalty + priors.energy * energy(images)
         if priors.consistency:
             penalty = penalty + priors.consistency * disagreement(images, self.targets)
+        if priors.passes:
+            penalty = penalty + priors.passes * pass_gap(images, points.chosen_labels(), priors.images_per_pass)
         if priors.batch_norm and self.statistics is not None:
             fed = self.observations[0].feed(points.to_pixels(images))
             penalty = penalty + priors.batch_norm * self.statistics(fed)

@@ -19,7 +19,8 @@ class Priors:
     ratios. With `relative` all weights are in units that make the slope of the total variation as steep, on average, as
     that of the distance, run by run and step by step: one weight then means the same for every model and phase.
     `energy` keeps images near the mean colour, `consistency` restarts near each other, and `batch_norm` the statistics
-    that enter batch normalisations near the known ones.
+    that enter batch normalisations near the known ones. `passes` keeps the images of several passes over the same ones
+    near each other, whatever their order: `images_per_pass` images, then the next pass.
     """
 
     total_variation: float = 1e-4
@@ -28,9 +29,14 @@ class Priors:
     energy: float = 0.0
     consistency: float = 0.0
     batch_norm: float = 0.0
+    passes: float = 0.0
+    images_per_pass: int = 1
 
     def __post_init__(self) -> None:
-        weights = (self.total_variation, self.last_variation or 0, self.energy, self.consistency, self.batch_norm)
+        weights = (
+            *(self.total_variation, self.last_variation or 0, self.energy),
+            *(self.consistency, self.batch_norm, self.passes),
+        )
         if not all(0 <= weight < math.inf for weight in weights):
             raise SettingsError(f"priors weighted {weights}: each must be 0 or more")
         if self.last_variation is not None and not (self.total_variation > 0 and self.last_variation > 0):
@@ -42,7 +48,7 @@ class Priors:
     @property
     def beyond_variation(self) -> bool:
         """Whether any penalty but the total variation has a weight."""
-        return max(self.energy, self.consistency, self.batch_norm) > 0
+        return max(self.energy, self.consistency, self.batch_norm, self.passes) > 0
 
     def without_variation(self) -> "Priors":
         """Return the same penalties but for the total variation: for pictures that are not smooth."""
@@ -89,3 +95,21 @@ def disagreement(images: Tensor, targets: Tensor) -> Tensor:
     same = (targets[:, None] == targets[None, :]).to(images)
     centres = (same / same.sum(1, keepdim=True)) @ images.detach().flatten(1)
     return (images.flatten(1) - centres).square().mean(1)
+
+
+def pass_gap(images: Tensor, labels: Tensor, per_pass: int) -> Tensor:
+    """Measure how far passes are from using the same images, T, for T×U×C×H×W with labels T×U.
+
+    Compared are the means of the images of each label, and of their squares: they do not depend on the order. A last
+    pass that is not complete is left out.
+    """
+    passes = images.shape[1] // per_pass
+    if passes < 2:
+        return images.new_zeros(len(images))
+    uses = passes * per_pass
+    pixels = images[:, :uses].flatten(2).view(len(images), passes, per_pass, -1)
+    known = labels[:, :uses].view(len(images), passes, per_pass)
+    same = (known[..., None] == known[:, :1, None, :]).to(images)  # T×passes×N×N: this use and that of the first pass
+    shares = same / same.sum(2, keepdim=True).clamp(min=1)
+    means = shares.transpose(2, 3) @ torch.cat([pixels, pixels.square()], 3)
+    return (means - means.mean(1, keepdim=True)).square().mean((1, 2, 3))

@@ -8,6 +8,7 @@ from gradveil.attacks.cocktail_party import CocktailParty
 from gradveil.attacks.descent import Descent, constant, cosine_decay
 from gradveil.attacks.distances import l1, l2
 from gradveil.attacks.ensemble import Ensemble
+from gradveil.attacks.fedavg import FederatedAveraging
 from gradveil.attacks.knowledge import Knowledge
 from gradveil.attacks.learned import Learned
 from gradveil.attacks.matching import GradientMatching
@@ -82,6 +83,8 @@ SINGLE: dict[str, Attack] = {
         priors=Priors(total_variation=0.0),
         knowledge=Knowledge(noise=True),
     ),
+    # Searches for the order in which a client used its images (after Dimitrov et al., 2022).
+    "fedavg": FederatedAveraging(FAST),
     "analytic": Analytic(),
     "spear": Spear(),
     # Features of a linear layer behind convolutions, image by image, then images from features.

@@ -85,6 +85,7 @@ def audit(
     mode: ask.ModeName = None,
     capsule: ask.Capsules = None,
     truth: ask.Truths = None,
+    together: ask.Together = False,
     workers: ask.Workers = min(os.cpu_count() or 1, 8),
     ray: RayAddress = None,
     resume: ask.Resume = False,
@@ -134,6 +135,8 @@ def audit(
         ),
     )
     check_gate(fail_above)
+    if together and not capsule:
+        raise SettingsError("--together is for captured rounds: name them with --capsule")
     console = make_console(quiet, as_json)
     place = str(find_device(device))
     with progress_bar(console) as show:
@@ -145,7 +148,7 @@ def audit(
             if resume:
                 raise SettingsError("an audit of capsules is never resumed: leave out --resume")
             with claimed_folder(out, "audit", overwrite, PIECES):
-                report, result = audit_capsules(capsule, truth, settings, model, out, place, progress)
+                report, result = audit_capsules(capsule, truth, settings, model, out, place, progress, together)
         else:
             fresh = stored is None
             named = model if fresh else settings.model
@@ -265,6 +268,7 @@ def audit_capsules(
     folder: Path,
     device: str,
     progress: OnProgress,
+    together: bool,
 ) -> tuple[AuditReport | None, dict[str, Any]]:
     """Attack captured rounds; without their truth there is no report, only pictures."""
     captured = load_capsules(
@@ -275,6 +279,7 @@ def audit_capsules(
         steps=settings.steps,
         model=model if model is not None and ":" in model else None,
         seed=settings.seed,
+        together=together,
     )
     captured = replace(captured, rule=settings.rule)
     if len(captured.truths) < len(captured.rounds):

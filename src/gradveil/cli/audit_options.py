@@ -99,6 +99,10 @@ ModeName = Annotated[
 Capsules = Annotated[
     list[Path] | None, option("--capsule", "Attack a captured round instead, a file of capsules/. Repeat for more.")
 ]
+Together = Annotated[
+    bool,
+    typer.Option("--together", help="Attack the capsules of a client that show the same number and labels as one."),
+]
 Truths = Annotated[list[Path] | None, option("--truth", "The truth part of a capsule that does not lie beside it.")]
 Workers = Annotated[int, typer.Option("--workers", help="Processes to use; the figures do not depend on it.")]
 Resume = Annotated[

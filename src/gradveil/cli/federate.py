@@ -98,6 +98,10 @@ ObserveAttack = Annotated[str, typer.Option("--observe-attack", help="The attack
 ObserveSteps = Annotated[
     int | None, typer.Option("--observe-steps", help="Steps of that attack, or of each member, instead of its own.")
 ]
+ObserveTogether = Annotated[
+    bool,
+    typer.Option("--together", help="Attack the observed rounds of a client that show the same images as one."),
+]
 
 
 def federate(
@@ -124,6 +128,7 @@ def federate(
     observe: Observe = "",
     observe_attack: ObserveAttack = "standard",
     observe_steps: ObserveSteps = None,
+    together: ObserveTogether = False,
     checkpoints: Checkpoints = "",
     engine: Engine = "in-process",
     topology: TopologyOption = "server",
@@ -192,7 +197,7 @@ def federate(
         title = f"{settings.model} on {settings.data}, {settings.clients} clients, {settings.algorithm}, {settings.arm}"
         write_file(folder / "curve.png", draw_rounds(result.rounds, title))
         if observed:
-            attack_captured(folder, loaded, observed, observe_attack, observe_steps, model, seed, console)
+            attack_captured(folder, loaded, observed, observe_attack, observe_steps, together, model, seed, console)
     if as_json:
         print_json(json.loads((folder / "federate.json").read_text()))
     console.print(make_table(result.rounds))
@@ -205,6 +210,7 @@ def attack_captured(
     rounds: Sequence[int],
     attack: str,
     steps: int | None,
+    together: bool,
     model: str,
     seed: int,
     console: Console,
@@ -220,6 +226,7 @@ def attack_captured(
             rounds,
             [attack],
             steps=steps,
+            together=together,
             model=own,
             seed=seed,
             progress=lambda stage, share: show(stage, round(100 * share), 100),

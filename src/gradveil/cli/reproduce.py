@@ -14,6 +14,7 @@ from gradveil.attacks import find_attack
 from gradveil.cli.batches import batches
 from gradveil.cli.crews import RayAddress, gather_crew
 from gradveil.cli.federated_study import federated_study
+from gradveil.cli.local_steps import local_steps
 from gradveil.cli.options import AsJson, Quiet, Seed, make_console, print_json, print_path
 from gradveil.cli.policies_hide import policies_hide
 from gradveil.cli.progress import progress_bar
@@ -44,6 +45,7 @@ app.command("federated")(federated_study)
 app.command("policies-hide")(policies_hide)
 app.command("told-defences")(told_study)
 app.command("batches")(batches)
+app.command("local-steps")(local_steps)
 Parts = Annotated[list[str] | None, typer.Option("--part", help=f"One of {', '.join(PARTS)}; all unless given.")]
 Folder = Annotated[Path, typer.Option("--out", help="Folder of the study; run again with the same one to go on.")]
 Colour = Annotated[
