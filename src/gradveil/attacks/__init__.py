@@ -6,7 +6,18 @@ exported beside it.
 
 from gradveil.attacks.analytic import Analytic, linear_layers, read_inputs
 from gradveil.attacks.base import Attack, Progress
-from gradveil.attacks.descent import Descent, Schedule, constant, cosine_decay, three_drops
+from gradveil.attacks.descent import (
+    Descent,
+    Schedule,
+    Sign,
+    constant,
+    cosine_decay,
+    hard_sign,
+    soft_sign,
+    three_drops,
+    unsigned,
+    warm_cosine,
+)
 from gradveil.attacks.distances import Distance, cosine, direction, l1, l2, layerwise
 from gradveil.attacks.ensemble import Ensemble
 from gradveil.attacks.knowledge import Knowledge
@@ -15,14 +26,15 @@ from gradveil.attacks.learned import Learned
 from gradveil.attacks.learned_start import LearnedStart
 from gradveil.attacks.matching import GradientMatching
 from gradveil.attacks.optimisers import Adam, LimitedMemory, Nesterov, Optimiser
-from gradveil.attacks.priors import Priors
+from gradveil.attacks.penultimate import WithFeatures
+from gradveil.attacks.priors import Priors, Variation, opponent_slope, variation_slope
 from gradveil.attacks.ranking import matching_loss
 from gradveil.attacks.recipes import ATTACKS, STANDARD_VERSION, find_attack, name_attack
 from gradveil.attacks.restarts import Restarts
 from gradveil.attacks.rounds import ReleasedRound, attack_together
 from gradveil.attacks.spear import Spear, count_images
 from gradveil.attacks.stages import SecondStage
-from gradveil.attacks.starts import FAINT, BestGuess, ClassMean, Noise, PublicImage, Start
+from gradveil.attacks.starts import FAINT, BestGuess, ClassMean, Noise, PublicImage, Start, Tiles
 
 __all__ = [
     "ATTACKS",
@@ -51,8 +63,12 @@ __all__ = [
     "Restarts",
     "Schedule",
     "SecondStage",
+    "Sign",
     "Spear",
     "Start",
+    "Tiles",
+    "Variation",
+    "WithFeatures",
     "attack_together",
     "constant",
     "cosine",
@@ -61,14 +77,20 @@ __all__ = [
     "direction",
     "find_attack",
     "find_labels",
+    "hard_sign",
     "l1",
     "l2",
     "layerwise",
     "linear_layers",
     "matching_loss",
     "name_attack",
+    "opponent_slope",
     "read_inputs",
     "restore_counts",
     "restore_labels",
+    "soft_sign",
     "three_drops",
+    "unsigned",
+    "variation_slope",
+    "warm_cosine",
 ]

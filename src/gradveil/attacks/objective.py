@@ -12,7 +12,7 @@ from gradveil.attacks.knowledge import Knowledge
 from gradveil.attacks.likelihood import image_surprise, update_surprise
 from gradveil.attacks.observation import Observation
 from gradveil.attacks.points import Points
-from gradveil.attacks.priors import Priors, disagreement, energy, variation_slope
+from gradveil.attacks.priors import Priors, disagreement, energy
 from gradveil.attacks.stages import SecondStage, StageStart
 from gradveil.attacks.statistics import StatisticsGap
 from gradveil.defences import TINY
@@ -61,7 +61,7 @@ class Objective:
         """Differentiate the whole objective: each run's update depends on its own images alone."""
         (slope,) = torch.autograd.grad(now.candidates, points.flat, now.slopes)
         images = points.images()
-        (smooth,) = torch.autograd.grad(images, points.flat, variation_slope(images.detach()))
+        (smooth,) = torch.autograd.grad(images, points.flat, self.priors.variation(images.detach()))
         prior = self.variation_weight(points, now, step, steps) * smooth
         if self.priors.beyond_variation:
             (others,) = torch.autograd.grad(self.penalty(points).sum(), points.flat)

@@ -1,54 +1,19 @@
 """What natural images look like, as penalties; each returns one number for each of T leading targets."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import final
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from gradveil.errors import SettingsError
 
-
-@final
-@dataclass(frozen=True)
-class Priors:
-    """Weights of the penalties.
-
-    The weight of the total variation goes from `total_variation` to `last_variation` (the same, unless given) in equal
-    ratios. With `relative` all weights are in units that make the slope of the total variation as steep, on average, as
-    that of the distance, run by run and step by step: one weight then means the same for every model and phase.
-    `energy` keeps images near the mean colour, `consistency` restarts near each other, and `batch_norm` the statistics
-    that enter batch normalisations near the known ones.
-    """
-
-    total_variation: float = 1e-4
-    last_variation: float | None = None
-    relative: bool = False
-    energy: float = 0.0
-    consistency: float = 0.0
-    batch_norm: float = 0.0
-
-    def __post_init__(self) -> None:
-        weights = (self.total_variation, self.last_variation or 0, self.energy, self.consistency, self.batch_norm)
-        if not all(0 <= weight < math.inf for weight in weights):
-            raise SettingsError(f"priors weighted {weights}: each must be 0 or more")
-        if self.last_variation is not None and not (self.total_variation > 0 and self.last_variation > 0):
-            raise SettingsError(
-                f"a total variation that changes from {self.total_variation} to {self.last_variation}: "
-                "both must be above 0"
-            )
-
-    @property
-    def beyond_variation(self) -> bool:
-        """Whether any penalty but the total variation has a weight."""
-        return max(self.energy, self.consistency, self.batch_norm) > 0
-
-    def variation_weight(self, step: int, steps: int) -> float:
-        """Return the weight of the total variation at a step, counted from 0, out of so many."""
-        if self.last_variation is None:
-            return self.total_variation
-        return self.total_variation * math.exp(math.log(self.last_variation / self.total_variation) * step / steps)
+Variation = Callable[[Tensor], Tensor]
+"""A way to measure variation: takes T×B×C×H×W and returns its slope, of the same shape, without a graph."""
+SMOOTHING = 1e-8
 
 
 def total_variation(images: Tensor) -> Tensor:
@@ -70,6 +35,73 @@ def variation_slope(images: Tensor) -> Tensor:
     slope[..., 1:] += across
     slope[..., :-1] -= across
     return slope
+
+
+def opponent_variation(images: Tensor) -> Tensor:
+    """Mean length of the step to the neighbours below and to the right, in the colours and in their differences.
+
+    The differences (red − green, red − blue, green − blue) make a change of colour cost more than one of brightness:
+    the double-opponent total variation of breaching's `modern` (exponents 2 and 1/2, after Åström and Schnörr, 2016).
+    Beyond the last row and column pixels are 0, the mean colour. Grey images have no differences of colours.
+    """
+    if images.shape[-3] == 3:
+        red, green, blue = images.split(1, -3)
+        images = torch.cat([images, red - green, red - blue, green - blue], -3)
+    padded = functional.pad(images, (0, 1, 0, 1))
+    down = padded[..., 1:, :-1] - images
+    across = padded[..., :-1, 1:] - images
+    squares = (down.abs() + SMOOTHING).square() + (across.abs() + SMOOTHING).square()
+    return squares.sqrt().flatten(1).mean(1)
+
+
+def opponent_slope(images: Tensor) -> Tensor:
+    """Compute the slope of the double-opponent total variation, T×B×C×H×W."""
+    with torch.enable_grad():
+        points = images.detach().requires_grad_()
+        (slope,) = torch.autograd.grad(opponent_variation(points).sum(), points)
+    return slope
+
+
+@final
+@dataclass(frozen=True)
+class Priors:
+    """Weights of the penalties.
+
+    The weight of the total variation goes from `total_variation` to `last_variation` (the same, unless given) in equal
+    ratios. With `relative` all weights are in units that make the slope of the total variation as steep, on average, as
+    that of the distance, run by run and step by step: one weight then means the same for every model and phase.
+    `variation` is the slope of the total variation. `energy` keeps images near the mean colour, `consistency` restarts
+    near each other, and `batch_norm` the statistics that enter batch normalisations near the known ones.
+    """
+
+    total_variation: float = 1e-4
+    last_variation: float | None = None
+    relative: bool = False
+    energy: float = 0.0
+    consistency: float = 0.0
+    batch_norm: float = 0.0
+    variation: Variation = variation_slope
+
+    def __post_init__(self) -> None:
+        weights = (self.total_variation, self.last_variation or 0, self.energy, self.consistency, self.batch_norm)
+        if not all(0 <= weight < math.inf for weight in weights):
+            raise SettingsError(f"priors weighted {weights}: each must be 0 or more")
+        if self.last_variation is not None and not (self.total_variation > 0 and self.last_variation > 0):
+            raise SettingsError(
+                f"a total variation that changes from {self.total_variation} to {self.last_variation}: "
+                "both must be above 0"
+            )
+
+    @property
+    def beyond_variation(self) -> bool:
+        """Whether any penalty but the total variation has a weight."""
+        return max(self.energy, self.consistency, self.batch_norm) > 0
+
+    def variation_weight(self, step: int, steps: int) -> float:
+        """Return the weight of the total variation at a step, counted from 0, out of so many."""
+        if self.last_variation is None:
+            return self.total_variation
+        return self.total_variation * math.exp(math.log(self.last_variation / self.total_variation) * step / steps)
 
 
 def energy(images: Tensor) -> Tensor:

@@ -4,18 +4,19 @@ from dataclasses import replace
 
 from gradveil.attacks.analytic import Analytic
 from gradveil.attacks.base import Attack
-from gradveil.attacks.descent import Descent, constant, cosine_decay
-from gradveil.attacks.distances import l1, l2
+from gradveil.attacks.descent import Descent, constant, cosine_decay, soft_sign, unsigned, warm_cosine
+from gradveil.attacks.distances import cosine, l1, l2
 from gradveil.attacks.ensemble import Ensemble
 from gradveil.attacks.knowledge import Knowledge
 from gradveil.attacks.learned import Learned
 from gradveil.attacks.matching import GradientMatching
 from gradveil.attacks.optimisers import LimitedMemory, Nesterov
-from gradveil.attacks.priors import Priors
+from gradveil.attacks.penultimate import WithFeatures
+from gradveil.attacks.priors import Priors, opponent_slope
 from gradveil.attacks.restarts import Restarts
 from gradveil.attacks.spear import Spear
 from gradveil.attacks.stages import SecondStage
-from gradveil.attacks.starts import FAINT, BestGuess, ClassMean, Noise, PublicImage
+from gradveil.attacks.starts import FAINT, BestGuess, ClassMean, Noise, PublicImage, Tiles
 from gradveil.errors import UnknownNameError
 
 # The prior is weighed against the slope of the distance, so that one weight fits every model and phase.
@@ -40,10 +41,12 @@ POLICY_AWARE = replace(
     restarts=Restarts(prune=(0.05, 0.1, 0.2, 0.3)),
     knowledge=Knowledge(policy=True),
 )
-LBFGS = Descent(LimitedMemory, learning_rate=1.0, schedule=constant, steps=300, signed=False, box=False, tolerance=1e-9)
+LBFGS = Descent(
+    LimitedMemory, learning_rate=1.0, schedule=constant, steps=300, sign=unsigned, box=False, tolerance=1e-9
+)
 # Deep Leakage from Gradients as Zhu et al. (2019) wrote it: labels are searched for, nothing is known of images.
 DLG = GradientMatching(l2, LBFGS, Priors(total_variation=0.0), knowledge=Knowledge(labels=False))
-PUBLISHED_LBFGS = Descent(LimitedMemory, learning_rate=1e-4, schedule=constant, signed=False)
+PUBLISHED_LBFGS = Descent(LimitedMemory, learning_rate=1e-4, schedule=constant, sign=unsigned)
 SINGLE: dict[str, Attack] = {
     # The six of Gao et al. (2021), with their settings; adam-cosine is Inverting Gradients (Geiping et al., 2020).
     "adam-cosine": GradientMatching(),
@@ -60,6 +63,14 @@ SINGLE: dict[str, Attack] = {
     "dlg": DLG,
     "fast": FAST,
     "strong": STRONG,
+    # The preset of that name in breaching (Geiping et al., 2022). Differs from it: the last picture counts, where it
+    # keeps the one with the lowest objective; the learning rate has fallen so far by then that these are alike.
+    "modern": GradientMatching(
+        WithFeatures(cosine, 0.1),
+        Descent(schedule=warm_cosine, steps=24_000, sign=soft_sign),
+        Priors(total_variation=0.1, variation=opponent_slope),
+        start=Tiles(4),
+    ),
     # After GradInversion (Yin et al., 2021): statistics of batch normalisation, and restarts that hold together.
     "bn-prior": replace(
         COSINE.with_steps(1200),
