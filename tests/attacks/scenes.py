@@ -112,7 +112,7 @@ def policy_aware(steps: int) -> GradientMatching:
 def shorten(attack: Attack) -> Attack:
     """Keep an attack as it is but for the number of steps and restarts."""
     if isinstance(attack, Ensemble):
-        return Ensemble({name: shorten(member) for name, member in attack.members.items()})
+        return Ensemble({name: shorten(member) for name, member in attack.members.items()}, attack.choice)
     if isinstance(attack, GradientMatching):
         short = attack.with_steps(2 if attack.gradients_per_step > 1 else 6)
         return replace(short, restarts=replace(short.restarts, count=min(2, short.restarts.count)))

@@ -6,6 +6,7 @@ exported beside it.
 
 from gradveil.attacks.analytic import Analytic, linear_layers, read_inputs
 from gradveil.attacks.base import Attack, Progress
+from gradveil.attacks.choices import Choice, LowestLoss
 from gradveil.attacks.descent import (
     Descent,
     Schedule,
@@ -30,6 +31,7 @@ from gradveil.attacks.penultimate import WithFeatures
 from gradveil.attacks.priors import Priors, Variation, opponent_slope, variation_slope
 from gradveil.attacks.ranking import matching_loss
 from gradveil.attacks.recipes import ATTACKS, STANDARD_VERSION, find_attack, name_attack
+from gradveil.attacks.rehearsed import Rehearsed
 from gradveil.attacks.restarts import Restarts
 from gradveil.attacks.rounds import ReleasedRound, attack_together
 from gradveil.attacks.spear import Spear, count_images
@@ -44,6 +46,7 @@ __all__ = [
     "Analytic",
     "Attack",
     "BestGuess",
+    "Choice",
     "ClassMean",
     "Descent",
     "Distance",
@@ -53,12 +56,14 @@ __all__ = [
     "Learned",
     "LearnedStart",
     "LimitedMemory",
+    "LowestLoss",
     "Nesterov",
     "Noise",
     "Optimiser",
     "Priors",
     "Progress",
     "PublicImage",
+    "Rehearsed",
     "ReleasedRound",
     "Restarts",
     "Schedule",

@@ -45,7 +45,7 @@ def opponent_variation(images: Tensor) -> Tensor:
     Beyond the last row and column pixels are 0, the mean colour. Grey images have no differences of colours.
     """
     if images.shape[-3] == 3:
-        red, green, blue = images.split(1, -3)
+        red, green, blue = (images[..., place : place + 1, :, :] for place in range(3))
         images = torch.cat([images, red - green, red - blue, green - blue], -3)
     padded = functional.pad(images, (0, 1, 0, 1))
     down = padded[..., 1:, :-1] - images

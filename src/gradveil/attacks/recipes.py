@@ -9,10 +9,12 @@ from gradveil.attacks.distances import cosine, l1, l2
 from gradveil.attacks.ensemble import Ensemble
 from gradveil.attacks.knowledge import Knowledge
 from gradveil.attacks.learned import Learned
+from gradveil.attacks.learned_start import LearnedStart
 from gradveil.attacks.matching import GradientMatching
 from gradveil.attacks.optimisers import LimitedMemory, Nesterov
 from gradveil.attacks.penultimate import WithFeatures
 from gradveil.attacks.priors import Priors, opponent_slope
+from gradveil.attacks.rehearsed import Rehearsed
 from gradveil.attacks.restarts import Restarts
 from gradveil.attacks.spear import Spear
 from gradveil.attacks.stages import SecondStage
@@ -98,13 +100,17 @@ SINGLE: dict[str, Attack] = {
     "learned": Learned(),
 }
 
-STANDARD_VERSION = 6
+STANDARD_VERSION = 7
 """Raised whenever `standard` attacks otherwise than before: results of different versions are not to be compared.
 
+Version 7: `learned` and a search that starts from its picture join; a rehearsal on public images decides which member
+to trust, where the lowest matching loss did; a budget is shared out in proportion to the members' own numbers of steps.
 Version 6: `spear` joins, for batches at a linear first layer; told of a policy, the guess of x is the best picture of
 T(x), where it was that of the member that looks through the policy.
 """
 
+# Starts near the picture, so it takes shorter steps than `fast`.
+FROM_LEARNED = replace(FAST, start=LearnedStart(), descent=replace(FAST.descent, learning_rate=0.06))
 STANDARD = Ensemble(
     {
         "analytic": SINGLE["analytic"],
@@ -119,7 +125,11 @@ STANDARD = Ensemble(
         "bn-prior": replace(COSINE.with_steps(600), priors=replace(COSINE.priors, batch_norm=1e-2)),
         "noise-aware": SINGLE["noise-aware"],
         "policy-aware": POLICY_AWARE.with_steps(600),
-    }
+        # Pictures that match badly and are near all the same; only a rehearsal can tell.
+        "learned": SINGLE["learned"],
+        "from learned": FROM_LEARNED.with_steps(600),
+    },
+    Rehearsed(),
 )
 
 ATTACKS: dict[str, Attack] = {**SINGLE, "standard": STANDARD}

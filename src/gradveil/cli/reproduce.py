@@ -11,6 +11,7 @@ import typer
 from gradveil import data as data_sets
 from gradveil import models
 from gradveil.attacks import find_attack
+from gradveil.cli.attacker_study import attackers
 from gradveil.cli.crews import RayAddress, gather_crew
 from gradveil.cli.federated_study import federated_study
 from gradveil.cli.options import AsJson, Quiet, Seed, make_console, print_json
@@ -40,6 +41,7 @@ app.command("single-transforms")(single_transforms)
 app.command("verdict")(verdict)
 app.command("federated")(federated_study)
 app.command("policies-hide")(policies_hide)
+app.command("attackers")(attackers)
 Parts = Annotated[list[str] | None, typer.Option("--part", help=f"One of {', '.join(PARTS)}; all unless given.")]
 Folder = Annotated[Path, typer.Option("--out", help="Folder of the study; run again with the same one to go on.")]
 Colour = Annotated[
