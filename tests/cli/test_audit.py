@@ -173,6 +173,8 @@ def test_json_is_all_that_is_printed(
         (("--workers", "0"), "1 or more"),
         (("--epochs", "0"), "1 or more"),
         (("--steps", "0"), "1 or more"),
+        (("--budget", "-1"), "more than 0"),
+        (("--budget", "1", "--steps", "3"), "give one of them"),
         (("--preset", "quik"), "quick"),
         (("--epsilon", "0"), "above 0"),
         (("--delta", "2"), "between 0 and 1"),

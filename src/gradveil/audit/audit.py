@@ -12,6 +12,7 @@ from torch import nn
 
 from gradveil import data as data_sets
 from gradveil.attacks import STANDARD_VERSION, Attack, find_attack
+from gradveil.audit.budget import count_gradients
 from gradveil.audit.canaries import Canaries
 from gradveil.audit.cards import find_scale
 from gradveil.audit.kept import KeptWork
@@ -26,7 +27,7 @@ from gradveil.errors import SettingsError
 from gradveil.models import ModelSpec
 from gradveil.rng import generator
 from gradveil.training import phase_steps
-from gradveil.types import Batch
+from gradveil.types import Batch, Task
 from gradveil.workers import Crew, Workers
 
 PUBLIC = 500
@@ -66,10 +67,6 @@ class Audit:
             arms=tuple(arm.name for arm in self.arms),
             attacks=tuple(named),
         )
-        self.attacks = {
-            name: attack if settings.steps is None else attack.with_steps(settings.steps)
-            for name, attack in named.items()
-        }
         self.weights = dict(weights or {})
         self.model = self.spec.build(generator(settings.seed, "model"))
         self.check()
@@ -77,6 +74,24 @@ class Audit:
         mixes = any(defence.companions for arm in self.arms for defence in arm.defences)
         self.others = self.choose_others() if mixes else None
         self.places = settings.places or choose_attacked(self.data, settings.images, settings.seed)
+        if settings.budget is not None and settings.gradients is None:
+            self.settings = replace(self.settings, gradients=self.measure_budget(settings.budget))
+        self.attacks = {name: self.scale(attack) for name, attack in named.items()}
+
+    def scale(self, attack: Attack) -> Attack:
+        """Give an attack the steps or the gradients that are asked for."""
+        if self.settings.gradients is not None:
+            return attack.with_budget(self.settings.gradients)
+        return attack if self.settings.steps is None else attack.with_steps(self.settings.steps)
+
+    def measure_budget(self, seconds: float) -> int:
+        """Count the gradients of one image that take so long here, on images that are attacked together."""
+        settings, spec = self.settings, self.spec
+        size = settings.images_per_client
+        groups = max(1, min(settings.group, settings.images) // size)
+        batches = [self.public.take(slice(0, size))] * groups
+        task = Task(self.model, settings.local.loss, spec.shape, spec.classes, spec.mean, spec.std)
+        return count_gradients(seconds, task, settings.local, batches, settings.threads)
 
     def choose_others(self) -> Batch:
         """Choose images for the clients to mix with; the attacker has none of them."""
