@@ -1,7 +1,6 @@
 """Choosing by what members did on images of the attacker's own."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -9,67 +8,16 @@ import torch
 
 from gradveil.attacks import Analytic, Ensemble, LowestLoss, Noise, Rehearsed
 from gradveil.attacks import rehearsed as module
-from gradveil.attacks.choices import MemberResult
-from gradveil.attacks.rehearsed import Criterion, Experience, Line, Tried, fit, learn
+from gradveil.attacks.forecasts import Criterion, Forecast
+from gradveil.attacks.rehearsed import Experience
 from gradveil.errors import SettingsError
 from gradveil.rng import generator
-from gradveil.types import Reconstruction, Status
 from tests.attacks.scenes import make_task, recipe, release, sample_task, take, update_of
-
-
-def result(name: str, loss: float, value: float = 0.5, inverts: bool = False) -> MemberResult:
-    status: Status = "ok" if math.isfinite(loss) else "failed"
-    picture = torch.full((1, 1, 2, 2), value)
-    return MemberResult(name, Reconstruction(picture, torch.zeros(1).long(), loss, status), loss, loss, inverts)
-
-
-def rehearsal(plain: Sequence[float], near: Sequence[float]) -> list[list[Tried]]:
-    """Let one member match well and score as in `plain`, another match badly and score as in `near`."""
-    return [
-        [Tried(result("plain", 0.1), first, first), Tried(result("near", 0.8), second, second)]
-        for first, second in zip(plain, near, strict=True)
-    ]
-
-
-def test_trusts_the_member_that_was_better_though_it_matched_worse() -> None:
-    criterion = learn(rehearsal([10.0, 11.0, 9.0, 10.0], [14.0, 13.0, 15.0, 14.0]), "fed")
-    assert criterion.trusts_lines
-    assert criterion.gain == pytest.approx(4.0)
-    picked = criterion.pick([result("plain", 0.1), result("near", 0.8)])
-    assert picked is not None
-    assert picked.member == "near"
-
-
-def test_leaves_the_choice_to_the_loss_where_that_is_as_good() -> None:
-    criterion = learn(rehearsal([14.0, 13.0, 15.0, 14.0], [10.0, 11.0, 9.0, 10.0]), "fed")
-    assert not criterion.trusts_lines
-    assert criterion.pick([result("plain", 0.1), result("near", 0.8)]) is None
-
-
-def test_a_much_better_match_than_in_the_rehearsal_is_expected_to_score_more() -> None:
-    losses, scores = (0.4, 0.1, 0.02, 0.005), (9.0, 14.0, 21.0, 27.0)
-    tried = [
-        [Tried(result("plain", loss), score, score), Tried(result("near", 0.8), 15.0, 15.0)]
-        for loss, score in zip(losses, scores, strict=True)
-    ]
-    lines = fit(tried, "fed")
-    assert 0.6 < lines["plain"].slope < 1.2
-    criterion = Criterion(lines, True, 1.0)
-    for loss, winner in ((0.3, "near"), (0.001, "plain")):
-        picked = criterion.pick([result("plain", loss), result("near", 0.8)])
-        assert picked is not None
-        assert picked.member == winner
-
-
-def test_what_failed_or_was_never_tried_is_not_picked() -> None:
-    criterion = learn(rehearsal([10.0] * 4, [14.0] * 4), "fed")
-    assert criterion.pick([result("near", math.inf), result("plain", 0.3)]) is not None
-    assert criterion.pick([result("new", 0.01)]) is None
-
+from tests.attacks.test_forecasts import result
 
 EXPERIENCE = Experience(
-    Criterion({"plain": Line(12.0, 10.0, 0.0), "near": Line(14.0, 1.0, 0.0)}, True, 2.0),
-    Criterion({"plain": Line(15.0, 10.0, 0.0), "near": Line(14.0, 1.0, 0.0)}, True, 1.0),
+    Criterion(Forecast({"plain": 12.0, "near": 14.0}, {"plain": 0.0, "near": 0.0}, 0.0), True, 2.0),
+    Criterion(Forecast({"plain": 15.0, "near": 14.0}, {"plain": 0.0, "near": 0.0}, 0.0), True, 1.0),
 )
 
 
@@ -109,7 +57,7 @@ def test_rehearsed_images_are_none_of_the_members() -> None:
 
 
 def test_what_cannot_be_rehearsed_is_chosen_by_the_lowest_loss() -> None:
-    task, choice = make_task(), Rehearsed()
+    task, choice = make_task(), Rehearsed(images=6)
     assert choice.rehearses(task, [release(task)]) == 6
     for other, update in (
         (task, release(task, count=2)),
@@ -133,7 +81,7 @@ def test_rehearses_once_for_a_task_and_not_at_all_if_everything_is_matched(monke
     monkeypatch.setattr(module, "rehearse", lambda *given: (done.append(1), real(*given))[1])
     monkeypatch.setattr(module, "cache", {})
     task = make_task()
-    ensemble = Ensemble({"fast": recipe("fast").with_steps(3), "noise": recipe("noise").with_steps(3)}, Rehearsed())
+    ensemble = Ensemble({"fast": recipe("fast").with_steps(3), "noise": recipe("noise").with_steps(3)}, Rehearsed(6))
     seen: list[float] = []
     for image in (0, 1):
         ensemble.attack_many(task, [release(task, image)], [generator(image)], lambda at, of: seen.append(at / of))

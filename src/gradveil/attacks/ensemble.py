@@ -9,7 +9,7 @@ from typing import final
 import torch
 
 from gradveil.attacks.base import Attack, Progress, layers_draw_like, make_failure
-from gradveil.attacks.choices import Choice, LowestLoss, MemberResult, is_matched, list_reasons
+from gradveil.attacks.choices import Choice, LowestLoss, MemberResult, is_matched, list_reasons, transforms_images
 from gradveil.attacks.ranking import Comparison
 from gradveil.errors import KnowledgeError, SettingsError
 from gradveil.rng import split
@@ -147,8 +147,9 @@ class Ensemble(Attack):
         candidates: list[list[MemberResult]] = [[] for _ in updates]
         for place, (name, member) in enumerate(members.items()):
             report = None if progress is None else part_of(progress, place, len(members))
-            # What has been matched to the last digit cannot be matched better; through a policy there is more to find.
-            rows = [row for row, own in enumerate(candidates) if member.inverts_policy or not is_matched(own)]
+            # What has been matched to the last digit cannot be matched better; before a transformation there is more.
+            goes_on = member.inverts_policy and transforms_images(task)
+            rows = [row for row, own in enumerate(candidates) if goes_on or not is_matched(own)]
             if not rows and report is not None:
                 report(1, 1)
             if rows:

@@ -7,7 +7,7 @@ of its own work on public images, under every defence it knows of, attacks what 
 
 import hashlib
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import final
 
@@ -21,11 +21,11 @@ from gradveil.attacks.choices import (
     RunMembers,
     choose,
     choose_original,
-    closeness,
     combine,
     is_matched,
     transforms_images,
 )
+from gradveil.attacks.forecasts import Criterion, Tried, learn
 from gradveil.attacks.ranking import transformed_of
 from gradveil.attacks.rehearsal import Rehearsal, Released
 from gradveil.errors import SettingsError
@@ -34,8 +34,6 @@ from gradveil.rng import generator, split
 from gradveil.types import Batch, Reconstruction, Task, Update
 
 log = logging.getLogger(__name__)
-SPREAD = 30.0
-"""How firmly a member's slope is held to that of all: as by so many squared decibels of its losses' spread."""
 LEAST = 10
 """Fewer public images than this are not divided."""
 
@@ -45,16 +43,16 @@ LEAST = 10
 class Rehearsed(Choice):
     """Rehearse on `images` public images, learn there which member to trust, and at which loss.
 
-    For each target, T(x) and x, and each member, the score in dB is predicted as a line over the loss in dB. Either
-    these predictions choose, or the lowest loss does: whichever chose better in the rehearsal, every image judged by
-    what the others taught. An exact match is always taken for T(x). The members never see the rehearsed images among
-    the public ones, not even on the targets: whoever learns from public images would else look better than it is.
+    For each target, T(x) and x, a forecast of every member's score is fitted (see `Forecast`). It chooses if it chose
+    clearly better than the lowest loss in the rehearsal, every image judged by what the others taught. An exact match
+    is always taken for T(x). The members never see the rehearsed images among the public ones, not even on the targets:
+    whoever learns from public images would else look better than it is.
 
     Updates of several images, of several participants or under defences that mix images are not rehearsed: there, and
     without public images, the lowest loss chooses.
     """
 
-    images: int = 6
+    images: int = 8
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -91,44 +89,6 @@ class Rehearsed(Choice):
             return lambda candidates: choose(task, candidates)
         lesson = find_lesson(self, task, updates[0], run)
         return lambda candidates: lesson.choose(task, candidates)
-
-
-@dataclass(frozen=True)
-class Line:
-    """The score, in dB, that a member's result of a given closeness is expected to have."""
-
-    score: float
-    closeness: float
-    slope: float
-
-    def predict(self, one: MemberResult) -> float:
-        return self.score + self.slope * (closeness(one.loss) - self.closeness)
-
-
-@dataclass(frozen=True, eq=False)
-class Tried:
-    """What a member did in one rehearsal: its result and its scores at T(x) and, aligned, at x."""
-
-    one: MemberResult
-    fed: float
-    original: float
-
-
-@dataclass(frozen=True, eq=False)
-class Criterion:
-    """What chooses for one target: lines by member, or, if they chose no better in the rehearsal, the lowest loss."""
-
-    lines: Mapping[str, Line]
-    trusts_lines: bool
-    gain: float
-    """How much better the lines chose than the lowest loss, in dB, on rehearsed images that they had not seen."""
-
-    def pick(self, candidates: Sequence[MemberResult]) -> MemberResult | None:
-        """Pick a member's result; None if the lowest loss is to choose."""
-        known = [one for one in candidates if one.is_sound and one.member in self.lines]
-        if not self.trusts_lines or not known:
-            return None
-        return max(known, key=lambda one: self.lines[one.member].predict(one))
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,48 +179,3 @@ def score(
 def tried(one: MemberResult, fed: Tensor, original: Tensor, fill: Tensor) -> Tried:
     scores = float(psnr(transformed_of(one.result).cpu(), fed))
     return Tried(one, scores, float(align(one.result.images, original, fill).psnr))
-
-
-def learn(tried: Sequence[Sequence[Tried]], target: str) -> Criterion:
-    """Fit the lines, and find out on left-out images whether they choose better than the lowest loss."""
-    every = [own for own in tried if own]
-    gains = []
-    for at, own in enumerate(every):
-        lines = fit([*every[:at], *every[at + 1 :]], target)
-        known = [part for part in own if part.one.member in lines]
-        if known:
-            learnt = max(known, key=lambda part: lines[part.one.member].predict(part.one))
-            gains.append(getattr(learnt, target) - getattr(lowest_of(own, target), target))
-    gain = sum(gains) / max(1, len(gains))
-    return Criterion(fit(every, target), gain > 0, gain)
-
-
-def lowest_of(own: Sequence[Tried], target: str) -> Tried:
-    """Return what the lowest loss would choose for a target."""
-    plain = [part for part in own if not part.one.inverts_policy] if target == "original" else []
-    return min(plain or own, key=lambda part: part.one.rank)
-
-
-def fit(tried: Sequence[Sequence[Tried]], target: str) -> dict[str, Line]:
-    """Fit a line for every member; slopes are held to the one that fits all members best."""
-    found: dict[str, tuple[Tensor, Tensor]] = {}
-    for name in dict.fromkeys(part.one.member for own in tried for part in own):
-        parts = [part for own in tried for part in own if part.one.member == name]
-        near = torch.tensor([closeness(part.one.loss) for part in parts], dtype=torch.float64)
-        found[name] = near, torch.tensor([getattr(part, target) for part in parts], dtype=torch.float64)
-    moments = {name: products(*pair) for name, pair in found.items()}
-    shared = sum(both for both, _ in moments.values()) / (sum(own for _, own in moments.values()) + SPREAD)
-    return {
-        name: Line(
-            float(found[name][1].mean()),
-            float(found[name][0].mean()),
-            max(0.0, (both + SPREAD * shared) / (own + SPREAD)),
-        )
-        for name, (both, own) in moments.items()
-    }
-
-
-def products(near: Tensor, scores: Tensor) -> tuple[float, float]:
-    """Sum the products of the deviations of two variables, and the squares of the first one's."""
-    deviation = near - near.mean()
-    return float((deviation * (scores - scores.mean())).sum()), float(deviation.square().sum())

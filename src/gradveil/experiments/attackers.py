@@ -24,7 +24,7 @@ KEPT = (
     *("aligned_original", "aligned_floor_original"),
 )
 """What the journal keeps of a row."""
-TRAINING = replace(FAST, epochs=8, test_every=8, threads=1)
+TRAINING = replace(FAST, epochs=4, test_every=4, threads=1)
 
 
 def earlier(version: int) -> Attack:
@@ -70,7 +70,7 @@ class Cell:
     images: int
     share: float = 0.0
     gradients: int = 0
-    seed: int = 0
+    seed: int = 1
 
     def to_record(self) -> dict[str, Any]:
         return asdict(self)
@@ -87,11 +87,11 @@ class Cell:
 def modern_cells(images: int = 32) -> Iterator[Cell]:
     """Compare with `modern` on a trained `convnet-16`; the shares make up for what a rehearsal and learning cost."""
     place = ("modern", COLOUR, "convnet-16", "none", "final", 1)
-    yield Cell(*place, "modern", images, gradients=160)
+    yield Cell(*place, "modern", images, gradients=220)
     yield Cell(*place, "standard", images, share=0.03)
-    yield Cell(*place, "fast", images, gradients=160)
-    yield Cell(*place, "standard 6", images, gradients=160)
     yield Cell(*place, "standard, lowest loss", images, share=0.03)
+    yield Cell(*place, "fast", images, gradients=220)
+    yield Cell(*place, "standard 6", images, gradients=220)
 
 
 LENET = [("lenet-relu", arm, phase, 1) for phase in ("init", "final") for arm in ("none", "prune:95", "gaussian:1e-2")]
