@@ -112,7 +112,7 @@ def policy_aware(steps: int) -> GradientMatching:
 def shorten(attack: Attack) -> Attack:
     """Keep an attack as it is but for the number of steps and restarts."""
     if isinstance(attack, Ensemble):
-        return Ensemble({name: shorten(member) for name, member in attack.members.items()})
+        return Ensemble({name: shorten(member) for name, member in attack.members.items()}, attack.choice)
     if isinstance(attack, FederatedAveraging):
         return replace(attack.with_steps(6), tried=4, kept=2, finalists=1)
     if isinstance(attack, GradientMatching):

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from gradveil.attacks import Priors
-from gradveil.attacks.priors import disagreement, energy, pass_gap, total_variation, variation_slope
+from gradveil.attacks import Priors, opponent_slope, variation_slope
+from gradveil.attacks.priors import disagreement, energy, opponent_variation, pass_gap, total_variation
 from gradveil.errors import SettingsError
 from gradveil.rng import generator
 
@@ -19,6 +19,31 @@ def test_the_slope_of_the_total_variation_is_known() -> None:
     images = torch.randn(2, 3, 2, 5, 4, generator=generator(0), requires_grad=True)
     (expected,) = torch.autograd.grad(total_variation(images).sum(), images)
     torch.testing.assert_close(variation_slope(images.detach()), expected)
+
+
+def test_opponent_colours_make_a_change_of_colour_cost_more_than_one_of_brightness() -> None:
+    flat = torch.ones(1, 1, 3, 4, 4)
+    brighter, redder = flat.clone(), flat.clone()
+    brighter[..., 1:3, 1:3] = 2
+    redder[:, :, 0, 1:3, 1:3] = 4  # three times the change, in one colour of three
+    values = [float(opponent_variation(one) - opponent_variation(flat)) for one in (brighter, redder)]
+    assert float(total_variation(brighter)) == pytest.approx(float(total_variation(redder)))
+    assert values[1] > 2 * values[0] > 0
+
+
+def test_the_border_is_held_to_the_mean_colour() -> None:
+    flat = torch.full((1, 1, 1, 3, 3), 2.0)
+    # Four of nine pixels have one neighbour beyond the border, one has two.
+    assert float(opponent_variation(flat)) == pytest.approx((4 * 2 + 2 * 2**0.5) / 9, rel=1e-5)
+
+
+def test_the_slope_of_the_opponent_variation_is_its_own() -> None:
+    images = torch.randn(2, 1, 3, 5, 4, generator=generator(0), dtype=torch.float64)
+    moved = images.clone()
+    moved[0, 0, 1, 2, 2] += 1e-6
+    measured = (opponent_variation(moved) - opponent_variation(images))[0] / 1e-6
+    assert float(opponent_slope(images)[0, 0, 1, 2, 2]) == pytest.approx(float(measured), rel=1e-4)
+    assert not opponent_slope(images).requires_grad
 
 
 def test_disagreement_is_within_a_target() -> None:

@@ -238,6 +238,8 @@ def test_trained_weights_are_attacked_as_they_are(
         (("--workers", "0"), "1 or more"),
         (("--epochs", "0"), "1 or more"),
         (("--steps", "0"), "1 or more"),
+        (("--budget", "-1"), "more than 0"),
+        (("--budget", "1", "--steps", "3"), "give one of them"),
         (("--preset", "quik"), "quick"),
         (("--epsilon", "0"), "above 0"),
         (("--delta", "2"), "between 0 and 1"),

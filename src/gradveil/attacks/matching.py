@@ -93,6 +93,10 @@ class GradientMatching(Attack):
         return self.descent.optimiser.iterations
 
     @property
+    def gradients(self) -> int:
+        return round(self.descent.steps * self.gradients_per_step * self.restarts.mean_count())
+
+    @property
     def inverts_policy(self) -> bool:
         return self.knowledge.policy
 

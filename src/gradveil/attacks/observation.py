@@ -39,7 +39,8 @@ class AssumedDraws:
 class Observation:
     """T released updates of the same kind, side by side, laid flat; `draws` is None if images are fed as they are.
 
-    `factors`, T×P, are there once the parameters have been levelled; `release` is how updates are known to be released.
+    `factors`, T×P, and `levelled`, the updates times these, are there once the parameters have been levelled; `release`
+    is how updates are known to be released.
     """
 
     simulation: Simulation
@@ -47,6 +48,7 @@ class Observation:
     sizes: Sizes
     draws: AssumedDraws | None = None
     factors: Tensor | None = None
+    levelled: Tensor | None = None
     release: KnownRelease = field(default_factory=KnownRelease)
 
     def feed(self, pixels: Tensor) -> Tensor:
@@ -68,20 +70,22 @@ class Observation:
     def levelled_slope(self, distance: Distance, candidate: Tensor) -> Tensor:
         """Compute the slope of a distance that is measured in levelled parameters."""
         assert self.factors is not None
-        _, slope = distance(candidate * self.factors, self.released * self.factors, self.sizes)
-        return slope * self.factors
+        assert self.levelled is not None
+        _, slope = distance(candidate * self.factors, self.levelled, self.sizes)
+        return slope.mul_(self.factors)
 
     def level(self, pixels: Tensor, labels: Tensor) -> "Observation":
         """Level the parameters by how far the update of these images, T×B×C×H×W, is off in each of them."""
         candidate = self.candidate(pixels, labels).detach()
-        return replace(self, factors=levelling(candidate, self.released, self.sizes))
+        factors = levelling(candidate, self.released, self.sizes)
+        return replace(self, factors=factors, levelled=self.released * factors)
 
     def keep(self, rows: Tensor) -> "Observation":
         """Go on with the runs at `rows` only."""
         draws = None if self.draws is None else self.draws.keep(rows)
-        factors = None if self.factors is None else self.factors[rows]
-        release = self.release.keep(rows)
-        return replace(self, released=self.released[rows], draws=draws, factors=factors, release=release)
+        factors, levelled = (None if one is None else one[rows] for one in (self.factors, self.levelled))
+        release, released = self.release.keep(rows), self.released[rows]
+        return replace(self, released=released, draws=draws, factors=factors, levelled=levelled, release=release)
 
 
 def observe(task: Task, updates: Sequence[Update], targets: Tensor, draws: AssumedDraws | None = None) -> Observation:

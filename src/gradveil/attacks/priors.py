@@ -1,13 +1,65 @@
 """What natural images look like, as penalties; each returns one number for each of T leading targets."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import final
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from gradveil.errors import SettingsError
+
+Variation = Callable[[Tensor], Tensor]
+"""A way to measure variation: takes T×B×C×H×W and returns its slope, of the same shape, without a graph."""
+SMOOTHING = 1e-8
+
+
+def total_variation(images: Tensor) -> Tensor:
+    """Mean absolute difference between neighbours down and across, averaged over each leading T of T×B×C×H×W."""
+    down = (images[..., 1:, :] - images[..., :-1, :]).abs().flatten(1).mean(1)
+    across = (images[..., 1:] - images[..., :-1]).abs().flatten(1).mean(1)
+    return down + across
+
+
+def variation_slope(images: Tensor) -> Tensor:
+    """Compute the slope of the total variation, T×B×C×H×W, without a graph; 0 between equal neighbours."""
+    down = (images[..., 1:, :] - images[..., :-1, :]).sign_()
+    across = (images[..., 1:] - images[..., :-1]).sign_()
+    down /= down[0].numel()
+    across /= across[0].numel()
+    slope = torch.zeros_like(images)
+    slope[..., 1:, :] += down
+    slope[..., :-1, :] -= down
+    slope[..., 1:] += across
+    slope[..., :-1] -= across
+    return slope
+
+
+def opponent_variation(images: Tensor) -> Tensor:
+    """Mean length of the step to the neighbours below and to the right, in the colours and in their differences.
+
+    The differences (red − green, red − blue, green − blue) make a change of colour cost more than one of brightness:
+    the double-opponent total variation of breaching's `modern` (exponents 2 and 1/2, after Åström and Schnörr, 2016).
+    Beyond the last row and column pixels are 0, the mean colour. Grey images have no differences of colours.
+    """
+    if images.shape[-3] == 3:
+        red, green, blue = (images[..., place : place + 1, :, :] for place in range(3))
+        images = torch.cat([images, red - green, red - blue, green - blue], -3)
+    padded = functional.pad(images, (0, 1, 0, 1))
+    down = padded[..., 1:, :-1] - images
+    across = padded[..., :-1, 1:] - images
+    squares = (down.abs() + SMOOTHING).square() + (across.abs() + SMOOTHING).square()
+    return squares.sqrt().flatten(1).mean(1)
+
+
+def opponent_slope(images: Tensor) -> Tensor:
+    """Compute the slope of the double-opponent total variation, T×B×C×H×W."""
+    with torch.enable_grad():
+        points = images.detach().requires_grad_()
+        (slope,) = torch.autograd.grad(opponent_variation(points).sum(), points)
+    return slope
 
 
 @final
@@ -18,9 +70,10 @@ class Priors:
     The weight of the total variation goes from `total_variation` to `last_variation` (the same, unless given) in equal
     ratios. With `relative` all weights are in units that make the slope of the total variation as steep, on average, as
     that of the distance, run by run and step by step: one weight then means the same for every model and phase.
-    `energy` keeps images near the mean colour, `consistency` restarts near each other, and `batch_norm` the statistics
-    that enter batch normalisations near the known ones. `passes` keeps the images of several passes over the same ones
-    near each other, whatever their order: `images_per_pass` images, then the next pass.
+    `variation` is the slope of the total variation. `energy` keeps images near the mean colour, `consistency` restarts
+    near each other, and `batch_norm` the statistics that enter batch normalisations near the known ones. `passes` keeps
+    the images of several passes over the same ones near each other, whatever their order: `images_per_pass` images, and
+    the next pass.
     """
 
     total_variation: float = 1e-4
@@ -31,6 +84,7 @@ class Priors:
     batch_norm: float = 0.0
     passes: float = 0.0
     images_per_pass: int = 1
+    variation: Variation = variation_slope
 
     def __post_init__(self) -> None:
         weights = (
@@ -59,27 +113,6 @@ class Priors:
         if self.last_variation is None:
             return self.total_variation
         return self.total_variation * math.exp(math.log(self.last_variation / self.total_variation) * step / steps)
-
-
-def total_variation(images: Tensor) -> Tensor:
-    """Mean absolute difference between neighbours down and across, averaged over each leading T of T×B×C×H×W."""
-    down = (images[..., 1:, :] - images[..., :-1, :]).abs().flatten(1).mean(1)
-    across = (images[..., 1:] - images[..., :-1]).abs().flatten(1).mean(1)
-    return down + across
-
-
-def variation_slope(images: Tensor) -> Tensor:
-    """Compute the slope of the total variation, T×B×C×H×W, without a graph; 0 between equal neighbours."""
-    down = (images[..., 1:, :] - images[..., :-1, :]).sign_()
-    across = (images[..., 1:] - images[..., :-1]).sign_()
-    down /= down[0].numel()
-    across /= across[0].numel()
-    slope = torch.zeros_like(images)
-    slope[..., 1:, :] += down
-    slope[..., :-1, :] -= down
-    slope[..., 1:] += across
-    slope[..., :-1] -= across
-    return slope
 
 
 def energy(images: Tensor) -> Tensor:

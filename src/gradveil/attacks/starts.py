@@ -55,6 +55,25 @@ class Noise(Start):
         return self.deviation * noise.to(labels.device)
 
 
+@final
+@dataclass(frozen=True)
+class Tiles(Start):
+    """Begin with a square of normal noise of this width, repeated over the image: breaching's `patterned` start."""
+
+    width: int = 4
+
+    def __post_init__(self) -> None:
+        if self.width < 1:
+            raise SettingsError(f"tiles {self.width} wide: give 1 or more")
+
+    def draw(self, task: Task, labels: Tensor, generator: torch.Generator) -> Tensor:
+        channels, height, width = task.shape
+        size = (len(labels), channels, self.width, self.width)
+        tile = torch.randn(size, generator=generator, device=generator.device)
+        repeats = (1, 1, -(-height // self.width), -(-width // self.width))
+        return tile.repeat(repeats)[..., :height, :width].contiguous().to(labels.device)
+
+
 class PublicStart(Start):
     """A start that needs public images."""
 

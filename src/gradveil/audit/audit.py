@@ -12,6 +12,7 @@ from torch import nn
 
 from gradveil import data as data_sets
 from gradveil.attacks import LEARNED_VERSION, STANDARD_VERSION, Attack, find_attack
+from gradveil.audit.budget import count_gradients
 from gradveil.audit.canaries import Canaries
 from gradveil.audit.cards import find_scale
 from gradveil.audit.kept import KeptWork
@@ -26,7 +27,7 @@ from gradveil.errors import SettingsError
 from gradveil.models import ModelSpec
 from gradveil.rng import generator
 from gradveil.training import phase_steps
-from gradveil.types import Batch
+from gradveil.types import Batch, Task
 from gradveil.workers import Crew, Workers
 
 PUBLIC = 500
@@ -70,18 +71,32 @@ class Audit:
             arms=tuple(arm.name for arm in self.arms),
             attacks=tuple(named),
         )
-        self.attacks = {
-            name: attack if settings.steps is None else attack.with_steps(settings.steps)
-            for name, attack in named.items()
-        }
         self.weights = dict(weights or {})
         self.model = self.spec.build(generator(settings.seed, "model"))
-        self.reserved = 0 if public is not None else count_reserved(len(self.data.train), self.attacks.values())
+        self.reserved = 0 if public is not None else count_reserved(len(self.data.train), named.values())
         self.check()
         self.public = self.take_public(min(PUBLIC, len(self.data.train) // 2)) if public is None else public
         mixes = any(defence.companions for arm in self.arms for defence in arm.defences)
         self.others = self.choose_others() if mixes else None
         self.places = settings.places or choose_attacked(self.data, settings.images, settings.seed)
+        if settings.budget is not None and settings.gradients is None:
+            self.settings = replace(self.settings, gradients=self.measure_budget(settings.budget))
+        self.attacks = {name: self.scale(attack) for name, attack in named.items()}
+
+    def scale(self, attack: Attack) -> Attack:
+        """Give an attack the steps or the gradients that are asked for."""
+        if self.settings.gradients is not None:
+            return attack.with_budget(self.settings.gradients)
+        return attack if self.settings.steps is None else attack.with_steps(self.settings.steps)
+
+    def measure_budget(self, seconds: float) -> int:
+        """Count the gradients of one image that take so long here, on images that are attacked together."""
+        settings, spec = self.settings, self.spec
+        size = settings.images_per_client
+        groups = max(1, min(settings.group, settings.images) // size)
+        batches = [self.public.take(slice(0, size))] * groups
+        task = Task(self.model, settings.local.loss, spec.shape, spec.classes, spec.mean, spec.std)
+        return count_gradients(seconds, task, settings.local, batches, settings.threads)
 
     def take_public(self, count: int) -> Batch:
         return choose_public(self.data, count, self.settings.seed).batch()

@@ -40,6 +40,9 @@ ArmName = Annotated[str, typer.Option("--defence", help="An arm: none, crop-flip
 Knows = Annotated[bool, typer.Option("--knows-defence", help="Tell the attacker what the defence is, not its draws.")]
 HideLabels = Annotated[bool, typer.Option("--hide-labels", help="Let the attacker find the labels.")]
 Steps = Annotated[int | None, typer.Option("--steps", help="Steps of the attack, or each member, instead of its own.")]
+Budget = Annotated[
+    float | None, typer.Option("--budget", help="Seconds of search for one image; turned into gradients once, here.")
+]
 Threads = Annotated[int, typer.Option("--threads", help="Threads of torch; one is fastest for small models.")]
 
 
@@ -54,6 +57,7 @@ def attack_images(
     knows_defence: Knows = False,
     hide_labels: HideLabels = False,
     steps: Steps = None,
+    budget: Budget = None,
     threads: Threads = 1,
     out: Out = Path("runs/attack"),
     overwrite: Overwrite = False,
@@ -77,6 +81,7 @@ def attack_images(
             labels="hidden" if hide_labels else "known",
             knows_defence=knows_defence,
             steps=steps,
+            budget=budget,
             training=training,
             floor_images=min(2000, len(loaded.train)),
             group=len(places),
@@ -162,6 +167,8 @@ def make_record(report: AuditReport, data: str, checkpoint: Path | None, device:
         "model": settings.model,
         "attack": settings.attacks[0],
         "steps": settings.steps,
+        "budget": settings.budget,
+        "gradients": settings.gradients,
         "phase": settings.phases[0],
         "checkpoint": None if checkpoint is None else checkpoint.name,
         "arm": settings.arms[0],

@@ -66,6 +66,7 @@ def audit(
     labels: ask.Labels = None,
     untold: ask.Untold = False,
     steps: ask.Steps = None,
+    budget: ask.Budget = None,
     epochs: ask.Epochs = None,
     loss: ask.LossName = None,
     epsilon: ask.Epsilon = None,
@@ -125,6 +126,7 @@ def audit(
             labels=labels,
             knows_defence=False if untold else None,
             steps=steps,
+            **budgeted(budget, stored),
             training=changed(base.training, {"epochs": epochs, "loss": loss}),
             rule=changed(base.rule, {"epsilon": epsilon, "delta": delta, "gamma": gamma}),
             canaries=canary,
@@ -145,6 +147,8 @@ def audit(
             show(stage, round(100 * share), 100)
 
         if capsule:
+            if budget is not None:
+                raise SettingsError("a budget is measured on a model of this audit: for capsules give --steps")
             if resume:
                 raise SettingsError("an audit of capsules is never resumed: leave out --resume")
             with claimed_folder(out, "audit", overwrite, PIECES):
@@ -170,6 +174,13 @@ def audit(
 def given(**options: Any) -> dict[str, Any]:
     """Leave out options that were not given."""
     return {name: value for name, value in options.items() if value is not None}
+
+
+def budgeted(budget: float | None, stored: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Take the gradients that a budget came to when the unfinished audit was begun; they are not measured again."""
+    before = {} if stored is None else stored["settings"]
+    same = budget is not None and before.get("budget") == budget
+    return {"budget": budget, "gradients": before["gradients"] if same else None}
 
 
 def changed(settings: Any, changes: Mapping[str, Any]) -> Any:

@@ -47,6 +47,10 @@ Untold = Annotated[
     bool, typer.Option("--untold", help="Do not tell the attacker the arm's defences; it never knows their draws.")
 ]
 Steps = Annotated[int | None, option("--steps", "Steps of the attack, or each member, instead of its own.")]
+Budget = Annotated[
+    float | None,
+    option("--budget", "Seconds of search for one image, shared by all members; turned into gradients once, here."),
+]
 Epochs = Annotated[int | None, option("--epochs", "Epochs of the training before the later phases.", BRIEF.epochs)]
 CheckpointFile = Annotated[
     Path | None,

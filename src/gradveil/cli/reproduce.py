@@ -11,6 +11,7 @@ import typer
 from gradveil import data as data_sets
 from gradveil import models
 from gradveil.attacks import find_attack
+from gradveil.cli.attacker_study import attackers
 from gradveil.cli.batches import batches
 from gradveil.cli.crews import RayAddress, gather_crew
 from gradveil.cli.federated_study import federated_study
@@ -46,6 +47,7 @@ app.command("policies-hide")(policies_hide)
 app.command("told-defences")(told_study)
 app.command("batches")(batches)
 app.command("local-steps")(local_steps)
+app.command("attackers")(attackers)
 Parts = Annotated[list[str] | None, typer.Option("--part", help=f"One of {', '.join(PARTS)}; all unless given.")]
 Folder = Annotated[Path, typer.Option("--out", help="Folder of the study; run again with the same one to go on.")]
 Colour = Annotated[

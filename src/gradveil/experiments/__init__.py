@@ -1,5 +1,9 @@
 """Published tables and figures, and our own: what runs, and how it renders."""
 
+from gradveil.experiments.attacker_tables import render_markdown as render_attackers
+from gradveil.experiments.attackers import PARTS as ATTACKER_PARTS
+from gradveil.experiments.attackers import AttackerStudy
+from gradveil.experiments.attackers import cells as attacker_cells
 from gradveil.experiments.federated_parts import (
     FEDERATED_PARTS,
     prepare_federated_study,
@@ -16,13 +20,17 @@ from gradveil.experiments.verdict_study import VerdictStudy
 from gradveil.experiments.verdict_tables import render_markdown as render_verdict
 
 __all__ = [
+    "ATTACKER_PARTS",
     "FEDERATED_PARTS",
     "TOLD_ARMS",
     "VERDICT_DATA",
     "VERDICT_PARTS",
+    "AttackerStudy",
     "ToldStudy",
     "VerdictStudy",
+    "attacker_cells",
     "prepare_federated_study",
+    "render_attackers",
     "render_verdict",
     "run_federated_study",
     "told_trials",
