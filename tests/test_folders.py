@@ -59,7 +59,7 @@ def test_a_failed_run_leaves_no_empty_folder(tmp_path: Path) -> None:
 
 def test_a_run_that_did_not_end_well_can_be_overwritten_by_its_own_command(tmp_path: Path) -> None:
     (tmp_path / "anything.bin").touch()
-    with pytest.raises(ValueError, match="stop"), only_command(tmp_path, "audit"):
+    with pytest.raises(ValueError, match="stop"), only_command(tmp_path, "audit", lambda _: None):
         raise ValueError("stop")
     with pytest.raises(OutputError, match="--overwrite"):
         claim(tmp_path)

@@ -47,7 +47,8 @@ def open_lock(path: Path) -> FileIO:
 def only_command(folder: Path, command: str, check: Callable[[bool], None] | None = None) -> Iterator[None]:
     """Keep other commands out of a folder while the block runs.
 
-    `check` is called before anything changes, and told whether such a command did not end well there before.
+    `check`, if the command begins something new there, is called before anything changes, and told whether such a
+    command did not end well there before.
     """
     place = folder / LOCK
     busy = f"another command is at work in {folder}: wait for it, or choose another folder with --out"
@@ -57,7 +58,7 @@ def only_command(folder: Path, command: str, check: Callable[[bool], None] | Non
         try:
             if check is not None:
                 check(before == command)
-            mark(stream, command)
+                mark(stream, command)
             remove_parts(folder)
             yield
         except BaseException:

@@ -2,6 +2,7 @@
 
 import atexit
 import contextlib
+import ctypes
 import os
 import signal
 import socket
@@ -21,6 +22,9 @@ CODE = 128
 """The exit code is this plus the number of the signal, as shells have it."""
 TRACKER = b"multiprocessing.resource_tracker"
 """The process in which Python removes what killed processes left; it ends by itself."""
+PR_SET_CHILD_SUBREAPER = 36
+"""The number of this request to Linux, from its prctl.h."""
+ROUNDS, PAUSE = 20, 0.02
 Note = Callable[[], str]
 """Says, when it is asked, what is kept of the work and how to go on."""
 
@@ -39,6 +43,7 @@ class Watch:
 
     is_on: bool = False
     received: int | None = None
+    is_raised: bool = False
     is_said: bool = False
     note: Note = say_nothing_is_kept
 
@@ -88,9 +93,18 @@ def watched() -> Iterator[None]:
 
 def stop(number: int, _: FrameType | None) -> None:
     """Raise `Stopped` at the first signal; later ones change nothing, because the end is under way."""
+    receive(number)
+    if not _watch.is_raised:
+        _watch.is_raised = True
+        raise Stopped
+
+
+def receive(number: int) -> None:
+    """Take down that a signal came; from now on no process that this one started gets out of sight."""
     if _watch.received is None:
         _watch.received = number
-        raise Stopped
+        # This process becomes the parent of those whose own parent ends.
+        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
 
 
 def guard(here: socket.socket) -> None:
@@ -99,6 +113,8 @@ def guard(here: socket.socket) -> None:
         while numbers := here.recv(64):
             number = next((number for number in numbers if number in WORDS), None)
             if number is not None:
+                # The handler may be another by now: Ray installs one of its own.
+                receive(number)
                 time.sleep(SECONDS)
                 say_what_is_kept(number)
                 end_descendants()
@@ -128,11 +144,24 @@ def say_what_is_kept(number: int) -> None:
 
 
 def end_descendants() -> None:
-    """Kill every process that this one started, and those that they started."""
-    for process in list_descendants(os.getpid()):
-        with contextlib.suppress(OSError):
-            if TRACKER not in Path(f"/proc/{process}/cmdline").read_bytes():
+    """Kill every process that this one started, and those that they started, until there are none."""
+    for _ in range(ROUNDS):
+        found = [process for process in list_descendants(os.getpid()) if is_to_end(process)]
+        if not found:
+            return
+        for process in found:
+            with contextlib.suppress(OSError):
                 os.kill(process, signal.SIGKILL)
+        time.sleep(PAUSE)
+
+
+def is_to_end(process: int) -> bool:
+    """Tell whether a process is alive and not the tracker; what has ended has no command line."""
+    try:
+        command = Path(f"/proc/{process}/cmdline").read_bytes()
+    except OSError:
+        return False
+    return bool(command) and TRACKER not in command
 
 
 def list_descendants(process: int) -> list[int]:

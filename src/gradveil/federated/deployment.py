@@ -27,6 +27,7 @@ from gradveil.federated.flower import prepare_environment
 from gradveil.federated.outcomes import RoundOutcome
 from gradveil.federated.participants import Participants
 from gradveil.federated.settings import FederatedSettings
+from gradveil.stops import list_descendants
 
 LOOPBACK = "127.0.0.1"
 LINK = "gradveil"
@@ -147,7 +148,12 @@ class Deployment:
 
 
 def end_group(process: "subprocess.Popen[bytes]", grace: float) -> None:
-    """Ask a process to end, and after so many seconds end it with all that it started."""
+    """Ask a process to end, and after so many seconds end it with all of its group; with no time, all it started."""
+    if not grace:
+        # Flower puts some of them into groups of their own.
+        for one in list_descendants(process.pid):
+            with suppress(ProcessLookupError):
+                os.kill(one, signal.SIGKILL)
     process.terminate()
     with suppress(subprocess.TimeoutExpired):
         process.wait(grace)
