@@ -145,7 +145,10 @@ def read_spec(path: Path, record: Mapping[str, Any], model: str | nn.Module | No
 
 def read_round_number(path: Path) -> int:
     """Read which round a capsule is of."""
-    return int(read_sealed(CapsulePaths.of(path).description)["round"])
+    number = read_sealed(CapsulePaths.of(path).description).get("round")
+    if not isinstance(number, int):
+        raise DataError(f"{path} names the round {number!r:.60}: it must be a whole number; copy the capsule again")
+    return number
 
 
 def write_truth(path: Path, truths: Sequence[Truth], made: Mapping[str, Any]) -> None:
