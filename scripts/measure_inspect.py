@@ -23,6 +23,8 @@ from gradveil.training import FAST, train
 from tests.inspection.planted import plant_fishing, plant_imprint, plant_traps
 
 EPOCHS = 4
+SEEDS = (10, 11, 12, 13)
+"""The limits were chosen on the seeds 0 to 3 and 100."""
 FRESH = ("mlp", "lenet", "lenet-relu", "convnet-8", "convnet9-4", "resnet20-1", "resnet18-w4", "vit-tiny")
 TRAINED = ("lenet", "lenet-relu", "convnet-8", "resnet20-1")
 PLANTED = ("imprint of the brightness", "imprint of a direction", "traps 0.99", "traps 0.9", "traps 0.7", "fishing")
@@ -40,9 +42,9 @@ class Trial:
 def trials() -> list[Trial]:
     """List the models, the quick ones first."""
     return [
-        *(Trial("fresh", model, seed) for seed in range(4) for model in FRESH),
-        *(Trial(kind, "mlp", seed) for seed in range(6) for kind in PLANTED),
-        *(Trial(f"trained {EPOCHS} epochs", model, seed) for seed in range(2) for model in TRAINED),
+        *(Trial("fresh", model, seed) for seed in SEEDS for model in FRESH),
+        *(Trial(kind, "mlp", seed) for seed in SEEDS for kind in PLANTED),
+        *(Trial(f"trained {EPOCHS} epochs", model, seed) for seed in SEEDS[:2] for model in TRAINED),
     ]
 
 

@@ -23,6 +23,7 @@ from gradveil.models import ModelSpec
 from gradveil.results import PRIVATE, SEAL, environment, read_hashed, read_sealed, seal, to_json, write_file
 from gradveil.rounds import Round, Truth
 from gradveil.tensor_files import read_sealed_tensors, seal_tensors
+from gradveil.training import check_fit
 from gradveil.types import LocalTraining, Update
 
 SCHEMA = 1
@@ -108,7 +109,7 @@ def read_capsule(path: Path, model: str | nn.Module | None = None) -> Round:
         raise DataError(f"{paths.description} is no capsule of schema {SCHEMA}: it differs in {odd}")
     tensors = read_tensors(paths.tensors, str(record["sha256"]))
     try:
-        return Round(
+        captured = Round(
             read_spec(paths.description, record["model"], model),
             parse_defences(record["model_defences"]),
             take(tensors, SENT),
@@ -124,8 +125,11 @@ def read_capsule(path: Path, model: str | nn.Module | None = None) -> Round:
             str(record["phase"]),
             int(record["client"]),
         )
+        if captured.spec.module is None:
+            check_fit(paths.description, captured.spec, captured.model_defences, captured.weights)
     except (InputError, TypeError, ValueError, AttributeError, KeyError) as error:
         raise DataError(f"{paths.description} describes no round that can be attacked: {error}") from error
+    return captured
 
 
 def read_spec(path: Path, record: Mapping[str, Any], model: str | nn.Module | None) -> ModelSpec:
@@ -144,7 +148,10 @@ def read_spec(path: Path, record: Mapping[str, Any], model: str | nn.Module | No
 
 def read_round_number(path: Path) -> int:
     """Read which round a capsule is of."""
-    return int(read_sealed(CapsulePaths.of(path).description)["round"])
+    number = read_sealed(CapsulePaths.of(path).description).get("round")
+    if not isinstance(number, int):
+        raise DataError(f"{path} names the round {number!r:.60}: it must be a whole number; copy the capsule again")
+    return number
 
 
 def write_truth(path: Path, truths: Sequence[Truth], made: Mapping[str, Any]) -> None:

@@ -7,7 +7,7 @@ import errno
 import os
 import stat
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Protocol
 
 KINDS = {
     stat.S_IFDIR: "a folder",
@@ -16,9 +16,17 @@ KINDS = {
     stat.S_IFCHR: "a device",
     stat.S_IFBLK: "a device",
 }
+BLOCK = 2**20
 MAX_BYTES = 2**33
 MAX_JSON_BYTES = 2**28
 """The most that is read into memory at once of any file, and of a description or record."""
+
+
+class Readable(Protocol):
+    """Anything that bytes can be read from."""
+
+    def read(self, size: int, /) -> bytes:
+        """Read up to `size` bytes; none at the end."""
 
 
 def require_regular(path: Path) -> int:
@@ -51,7 +59,18 @@ def open_regular(path: Path) -> BinaryIO:
 def read_regular(path: Path, limit: int) -> bytes:
     """Read a regular file of at most `limit` bytes, whatever its size is said to be."""
     with open_regular(path) as stream:
-        content = stream.read(limit + 1)
+        content = read_up_to(stream, limit + 1)
     if len(content) > limit:
         raise OSError(errno.EFBIG, f"it holds more than {limit:,} bytes", str(path))
     return content
+
+
+def read_up_to(stream: Readable, size: int) -> bytes:
+    """Read at most `size` bytes; memory grows with what is there, where `read(size)` would take all of it at once."""
+    content = bytearray()
+    while len(content) < size:
+        part = stream.read(min(BLOCK, size - len(content)))
+        if not part:
+            break
+        content += part
+    return bytes(content)

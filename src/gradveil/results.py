@@ -183,6 +183,8 @@ def read_settings(
 
     A list becomes a tuple. `readers` turn the JSON of single fields into their values.
     """
+    if not isinstance(record, Mapping):
+        raise SettingsError(f"the {name} settings are {type(record).__name__}: they must be names with values")
     allowed = {entry.name for entry in fields(kind)}  # type: ignore[arg-type]
     unknown = next((key for key in record if key not in allowed), None)
     if unknown is not None:
@@ -195,5 +197,5 @@ def read_settings(
 
     try:
         return kind(**{key: read(key, value) for key, value in record.items()})
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, AttributeError, ArithmeticError) as error:
         raise SettingsError(f"the {name} settings {dict(record)} cannot be read: {error}") from error

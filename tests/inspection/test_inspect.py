@@ -41,6 +41,14 @@ def test_a_trained_model_is_like_an_honest_one(name: str) -> None:
     assert look(model, spec).odd == ()
 
 
+def test_the_only_image_of_a_class_is_no_alarm_in_the_output() -> None:
+    spec = ModelSpec("lenet", *GREY)
+    found = look(spec.build(generator(2, "model")), spec)
+    assert found.layers[-2].name == "head.weight"
+    assert found.layers[-2].isolation is not None
+    assert found.layers[-2].isolation.alone == 0
+
+
 def first_layer(model: nn.Module) -> nn.Linear:
     return next(layer for layer in model.modules() if isinstance(layer, nn.Linear))
 

@@ -1,5 +1,7 @@
 """`gradveil report`: draw an audit's page again, compare audits, or check that their files belong together."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -59,19 +61,32 @@ def verify_all(folders: list[Path], quiet: bool) -> None:
 def draw_one(folder: Path, out: Path | None, originals: bool) -> Path:
     """Draw the page of one folder; without --out the folder's table is written again as well."""
     record, pictures = read_audit(folder)
-    page = render_audit(record, pictures, originals)
+    with written_by_an_audit(folder):
+        page, table = render_audit(record, pictures, originals), write_csv(record)
     path = find_target(out, folder / "report.html")
     write_file(path, page, PRIVATE if originals and pictures is not None else OPEN)
     if out is None:
-        write_file(folder / "audit.csv", write_csv(record))
+        write_file(folder / "audit.csv", table)
     return path
+
+
+@contextmanager
+def written_by_an_audit(*folders: Path) -> Iterator[None]:
+    """Refuse records with values of other kinds than an audit writes; a seal is no proof of who wrote it."""
+    try:
+        yield
+    except (TypeError, ValueError, AttributeError, LookupError, ArithmeticError) as error:
+        names = " or ".join(map(str, folders))
+        raise DataError(f"{names} holds values that no audit writes ({error}): run the audit again") from error
 
 
 def compare(folders: list[Path], out: Path | None) -> Path:
     names = [str(folder) for folder in folders]
     if len({folder.resolve() for folder in folders}) < len(folders):
         raise SettingsError(f"{', '.join(names)}: name each folder once")
-    page = render_comparison({name: read_audit(Path(name))[0] for name in names})
+    records = {name: read_audit(Path(name))[0] for name in names}
+    with written_by_an_audit(*folders):
+        page = render_comparison(records)
     path = find_target(out, Path(COMPARISON))
     write_file(path, page, OPEN)
     return path

@@ -17,7 +17,7 @@ from pathlib import Path, PurePosixPath
 from typing import BinaryIO, final
 
 from gradveil.errors import DataError
-from gradveil.files import open_regular, read_regular, require_regular
+from gradveil.files import open_regular, read_regular, read_up_to, require_regular
 
 BLOCK = 1 << 20
 DAMAGES = (EOFError, OSError, RuntimeError, tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError)
@@ -86,7 +86,8 @@ class Zip(Container):
         self.path = path
         with archive_errors(path):
             self.archive = zipfile.ZipFile(path)
-        self.members = {inner_name(path, info.filename): info for info in self.archive.infolist() if not info.is_dir()}
+        files = [info for info in self.archive.infolist() if not info.filename.endswith("/")]
+        self.members = {inner_name(path, info.filename): info for info in files}
         if sum(info.file_size for info in self.members.values()) > limit:
             raise too_large(path, limit)
 
@@ -157,7 +158,7 @@ def open_plain(path: Path) -> Iterator[BinaryIO | gzip.GzipFile]:
 def read_plain(path: Path, limit: int) -> bytes:
     """Read a file, through gzip if it is compressed, up to `limit` bytes of content."""
     with archive_errors(path), open_plain(path) as stream:
-        content = stream.read(limit + 1)
+        content = read_up_to(stream, limit + 1)
     if len(content) > limit:
         raise too_large(path, limit)
     return content

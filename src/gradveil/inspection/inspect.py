@@ -173,7 +173,7 @@ def inspect_model(
         part = slice(first, first + IMAGES)
         batches.append(measure_isolation(model, loss, images[part], labels[part]))
         progress("taking gradients", min(first + IMAGES, len(images)), len(images))
-    isolation = worst(batches)
+    isolation = without_the_output(worst(batches), model, classes)
     parameters = dict(model.named_parameters())
     return Inspection(
         tuple(
@@ -181,6 +181,12 @@ def inspect_model(
             for name, parameter in parameters.items()
         )
     )
+
+
+def without_the_output(isolation: Mapping[str, Isolation], model: nn.Module, classes: int) -> dict[str, Isolation]:
+    """Leave the neurons of the output out: in any model, the only image of a class is alone in the row of its class."""
+    outputs = {name for name, parameter in model.named_parameters() if parameter.shape[:1] == (classes,)}
+    return {name: replace(seen, alone=0.0) if name in outputs else seen for name, seen in isolation.items()}
 
 
 def bias_of(name: str, parameters: Mapping[str, Tensor]) -> Tensor | None:

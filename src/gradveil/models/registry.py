@@ -62,6 +62,8 @@ class ModelSpec:
     module: nn.Module | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
+        if not isinstance(self.name, str):
+            raise SettingsError(f"a model is named {self.name!r:.60}: its name must be a text")
         channels, height, width = self.shape
         if min(height, width) < SMALLEST or channels < 1:
             raise SettingsError(

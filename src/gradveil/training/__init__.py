@@ -1,6 +1,6 @@
 """Centralised training: settings as values, named phases, exact resumption."""
 
-from gradveil.training.checkpoint import Checkpoint, Weights, load_checkpoint, save_checkpoint
+from gradveil.training.checkpoint import Checkpoint, Weights, check_fit, load_checkpoint, save_checkpoint
 from gradveil.training.curves import Epoch, read_curves
 from gradveil.training.enough import train_enough
 from gradveil.training.given import GivenWeights, load_given
@@ -24,6 +24,7 @@ __all__ = [
     "TrainingSettings",
     "Weights",
     "accuracy",
+    "check_fit",
     "is_unfinished",
     "load_checkpoint",
     "load_given",

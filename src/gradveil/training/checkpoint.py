@@ -146,6 +146,11 @@ def expected_shapes(path: Path, spec: ModelSpec, defences: Sequence[Defence]) ->
         raise CheckpointError(f"{path} is of a model that cannot be built: {error}") from error
 
 
+def check_fit(path: Path, spec: ModelSpec, defences: Sequence[Defence], weights: Mapping[str, Tensor]) -> None:
+    """Refuse weights that are not those of the model; nothing of its size is allocated, because a file names it."""
+    check_shapes(path, expected_shapes(path, spec, defences), shapes_of(weights))
+
+
 def shapes_of(weights: Mapping[str, Tensor]) -> Shapes:
     return {name: (TYPES.get(tensor.dtype, "?"), tuple(tensor.shape)) for name, tensor in weights.items()}
 
