@@ -51,7 +51,7 @@ def run(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
 @pytest.fixture
 def measured(tmp_path: Path) -> Path:
     """Copy the journals and tables of the documentation."""
-    for name in ("attacks", "defences", "defences-longer", "policies-hide", "policies-hide-1"):
+    for name in ("attacks", "defences", "defences-longer", "policies-hide", "policies-hide-1", "told-defences"):
         (tmp_path / name).mkdir()
         for file in (*(MEASURED / name).glob("*.jsonl"), *(MEASURED / name).glob("*.md")):
             shutil.copy(file, tmp_path / name)
@@ -66,6 +66,7 @@ def measured(tmp_path: Path) -> Path:
         ("defences-longer", ["defences", "--attack", "fast", "--steps", "1200"]),
         ("policies-hide", ["policies-hide"]),
         ("policies-hide-1", ["policies-hide"]),
+        ("told-defences", ["told-defences"]),
     ],
 )
 def test_the_tables_of_the_documentation_are_those_of_their_journals(
