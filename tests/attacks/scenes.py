@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from gradveil import data
-from gradveil.attacks import ATTACKS, Attack, Ensemble, GradientMatching
+from gradveil.attacks import ATTACKS, Attack, CocktailParty, Ensemble, GradientMatching
 from gradveil.client import Client
 from gradveil.data import DataSet
 from gradveil.defences import parse_defences
@@ -113,6 +113,8 @@ def shorten(attack: Attack) -> Attack:
     """Keep an attack as it is but for the number of steps and restarts."""
     if isinstance(attack, Ensemble):
         return Ensemble({name: shorten(member) for name, member in attack.members.items()})
+    if isinstance(attack, CocktailParty):
+        return attack.with_steps(6)
     if isinstance(attack, GradientMatching):
         short = attack.with_steps(2 if attack.gradients_per_step > 1 else 6)
         return replace(short, restarts=replace(short.restarts, count=min(2, short.restarts.count)))
