@@ -16,7 +16,7 @@ def test_features_are_what_enters_the_layer_in_whole_batches() -> None:
     task = sample_task()
     pixels = take(range(5)).pixels()
     seen = FeatureMap(task.model, "head", None)
-    torch.testing.assert_close(seen(pixels), task.model.body(task.model.normalise(pixels)))  # type: ignore[operator, union-attr]
+    torch.testing.assert_close(seen(pixels), task.model.body(task.model.normalise(pixels)))  # type: ignore[operator]
     torch.testing.assert_close(seen.all(pixels), seen(pixels).detach())
     assert len(FeatureMap(task.model, "head", 2).all(pixels)) == 4
 
