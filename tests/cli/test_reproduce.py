@@ -21,6 +21,8 @@ MEASURED = Path(__file__).parents[2] / "docs" / "measured"
         (["attacks", "--part", "policy", "--model", "lenet"], "choose from lenet-relu"),
         (["defences", "--part", "nope"], "bundled"),
         (["policies-hide", "--arm", "nope"], "crop-flip"),
+        (["batches", "--model", "nope"], "lenet-relu"),
+        (["batches", "--attack", "nope"], "cocktail-party"),
         (["defences", "--part", "colour"], "--colour cifar100"),
     ],
 )
@@ -51,7 +53,15 @@ def run(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
 @pytest.fixture
 def measured(tmp_path: Path) -> Path:
     """Copy the journals and tables of the documentation."""
-    for name in ("attacks", "defences", "defences-longer", "policies-hide", "policies-hide-1", "told-defences"):
+    for name in (
+        "attacks",
+        "defences",
+        "defences-longer",
+        "policies-hide",
+        "policies-hide-1",
+        "told-defences",
+        "batches",
+    ):
         (tmp_path / name).mkdir()
         for file in (*(MEASURED / name).glob("*.jsonl"), *(MEASURED / name).glob("*.md")):
             shutil.copy(file, tmp_path / name)
@@ -67,6 +77,7 @@ def measured(tmp_path: Path) -> Path:
         ("policies-hide", ["policies-hide"]),
         ("policies-hide-1", ["policies-hide"]),
         ("told-defences", ["told-defences"]),
+        ("batches", ["batches"]),
     ],
 )
 def test_the_tables_of_the_documentation_are_those_of_their_journals(

@@ -6,7 +6,7 @@ match; the total variation and the pull towards the first picture hold them.
 
 import logging
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import final
 
 import torch
@@ -114,6 +114,10 @@ class FeatureMatching:
         if not 0 < self.last_pull <= self.pull < math.inf:
             raise SettingsError(f"a pull from {self.pull} to {self.last_pull}: it must stay above 0 and not grow")
 
+    def from_noise(self) -> "FeatureMatching":
+        """Return the search for beginning at noise: the way is longer, so there are more and larger steps."""
+        return replace(self, steps=2 * self.steps, learning_rate=4 * self.learning_rate)
+
     def __call__(
         self, task: Task, seen: FeatureMap, wanted: Tensor, first: Tensor | None, generator: torch.Generator
     ) -> Tensor:
@@ -174,7 +178,7 @@ def rehearse(
     size = seen.size or REHEARSED
     images = size * -(-REHEARSED // size)
     if task.public is None or len(task.public) < LEAST + images:
-        return PictureMaker(task, seen, searches[0], None)
+        return PictureMaker(task, seen, searches[0].from_noise(), None)
     regression = PictureRegression.of(seen, task.public)
     makers = [PictureMaker(task, seen, search, regression.without(images)) for search in (None, *searches)]
     parts = (torch.split(one[:images], size) for one in (regression.features, regression.images))

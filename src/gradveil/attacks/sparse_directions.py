@@ -13,6 +13,9 @@ from torch import Tensor
 
 TOLERANCES = (1e-3, 1e-4, 1e-5)
 """Entries of a direction below this share of the largest count as zero: at first, when it is fitted, and at last."""
+COUNTING = (1e-4, 1e-6)
+"""Directions are ranked by their zeros at each of these. Two images of a label have almost the same slopes where both
+are active, so that only the finer one tells their difference from a column; rounding may hide zeros from it."""
 SPARSE = 0.1
 """The least share of zeros in a direction that may be one of an image."""
 SAME = 0.999
@@ -36,16 +39,16 @@ def find_directions(
         return rows.new_ones(1, 1)
     order = lengths.argsort()[int((lengths <= 1e-6 * lengths.max()).sum()) :]
     active = rows[order]
-    known = rows.new_zeros(rank, 0)
+    known = dict.fromkeys(COUNTING, rows.new_zeros(rank, 0))
     for turn in range(-(-samples // CHUNK)):
         among = max(min(len(active), 4 * rank), int(len(active) * SHORTEST[turn % len(SHORTEST)]))
         places = torch.randint(among, (CHUNK, rank - 1), generator=generator)
         fresh = refine(active, null_vectors(active[places]))
-        if fresh.shape[1]:
-            known = keep_sparsest(active, torch.cat([known, fresh], 1))
-        if known.shape[1] == rank and accept(known):
-            break
-    return known
+        for tolerance in COUNTING if fresh.shape[1] else ():
+            known[tolerance] = keep_sparsest(active, torch.cat([known[tolerance], fresh], 1), tolerance)
+            if known[tolerance].shape[1] == rank and accept(known[tolerance]):
+                return known[tolerance]
+    return known[COUNTING[0]]
 
 
 def null_vectors(rows: Tensor) -> Tensor:
@@ -55,28 +58,31 @@ def null_vectors(rows: Tensor) -> Tensor:
 
 
 def refine(left: Tensor, candidates: Tensor) -> Tensor:
-    """Keep the candidates that are sparse; fit each to all of its zeros, which averages rounding out."""
+    """Keep the candidates that are sparse; fit each to all of its zeros, which averages rounding out.
+
+    The better a direction is, the fewer small entries are still taken for zeros.
+    """
     zeros = zeros_of(left, candidates, TOLERANCES[0])
     sparse = zeros.double().mean(0) >= SPARSE
-    fitted = [fit(left, own) for own in zeros.T[sparse]]
-    return torch.stack(fitted, 1) if fitted else candidates[:, :0]
+    zeros, directions = zeros[:, sparse], candidates[:, sparse]
+    if directions.shape[1] == 0:
+        return directions
+    going, at_first = torch.ones(directions.shape[1], dtype=torch.bool), zeros.sum(0)
+    for tolerance in (None, *TOLERANCES[1:]):
+        if tolerance is not None:
+            zeros = zeros_of(left, directions, tolerance)
+            going = going & (2 * zeros.sum(0) >= at_first)
+        directions = torch.where(going, last_vectors(left, zeros), directions)
+    return directions
 
 
-def fit(left: Tensor, zeros: Tensor) -> Tensor:
-    """Fit a direction to its zeros; the better it is, the fewer small entries are still taken for zeros."""
-    direction = last_vector(left[zeros])
-    for tolerance in TOLERANCES[1:]:
-        tighter = zeros_of(left, direction[:, None], tolerance)[:, 0]
-        if 2 * int(tighter.sum()) < int(zeros.sum()):
-            break
-        direction = last_vector(left[tighter])
-    return direction
-
-
-def last_vector(rows: Tensor) -> Tensor:
-    """Return the unit vector that is nearest to orthogonal to all rows."""
-    vectors: Tensor = torch.linalg.eigh(rows.T @ rows).eigenvectors
-    return vectors[:, 0]
+def last_vectors(left: Tensor, chosen: Tensor) -> Tensor:
+    """Return, for each of K choices of rows, the unit vector that is nearest to orthogonal to all of them: rank×K."""
+    rank = left.shape[1]
+    products = (left[:, :, None] * left[:, None, :]).flatten(1)
+    squares = (chosen.to(left).T @ products).view(-1, rank, rank)
+    vectors: Tensor = torch.linalg.eigh(squares).eigenvectors
+    return vectors[:, :, 0].T
 
 
 def zeros_of(left: Tensor, candidates: Tensor, tolerance: float) -> Tensor:
@@ -86,12 +92,12 @@ def zeros_of(left: Tensor, candidates: Tensor, tolerance: float) -> Tensor:
     return zeros
 
 
-def keep_sparsest(left: Tensor, candidates: Tensor) -> Tensor:
+def keep_sparsest(left: Tensor, candidates: Tensor, tolerance: float) -> Tensor:
     """Keep the sparsest directions that do not depend on each other.
 
     A mixture of two columns' directions is sparse as well, yet less so, and depends on theirs.
     """
-    order = zeros_of(left, candidates, TOLERANCES[1]).sum(0).argsort(descending=True)
+    order = zeros_of(left, candidates, tolerance).sum(0).argsort(descending=True)
     chosen: list[Tensor] = []
     basis: list[Tensor] = []
     for place in order.tolist():

@@ -117,7 +117,11 @@ def missing(entries: Sequence[Entry]) -> Iterator[str]:
     for cell in cells():
         if (*cell.place, cell.attack) not in known:
             phase = "untrained" if cell.phase == "init" else "trained"
-            kind = f"{cell.batch}" if cell.steps is None else f"{cell.batch} in {cell.steps} steps"
+            kind = (
+                f"{cell.batch}"
+                if cell.steps is None
+                else f"{cell.batch} in {cell.steps} step{'' if cell.steps == 1 else 's'}"
+            )
             lacking.setdefault(f"`{cell.attack}` on {cell.model}, {phase}, {cell.mode} mode", []).append(kind)
     for name, kinds in lacking.items():
         yield f"- {name}: {', '.join(kinds)}"
