@@ -180,6 +180,7 @@ def test_json_is_all_that_is_printed(
         (("--fail-above", "-3"), "decibels from 0"),
         (("--ray", "nowhere"), "HOST:PORT"),
         (("--resume",), "no unfinished audit to resume"),
+        (("--together",), "name them with --capsule"),
     ],
 )
 def test_nonsense_ends_in_one_line(

@@ -6,6 +6,10 @@ from gradveil.experiments.federated_parts import (
     run_federated_study,
     write_federated_tables,
 )
+from gradveil.experiments.local_step_tables import render_markdown as render_local_steps
+from gradveil.experiments.local_steps import JOURNAL as LOCAL_STEPS_JOURNAL
+from gradveil.experiments.local_steps import PARTS as LOCAL_STEPS_PARTS
+from gradveil.experiments.local_steps import run_local_steps
 from gradveil.experiments.verdict_study import DATA as VERDICT_DATA
 from gradveil.experiments.verdict_study import PARTS as VERDICT_PARTS
 from gradveil.experiments.verdict_study import VerdictStudy
@@ -13,11 +17,15 @@ from gradveil.experiments.verdict_tables import render_markdown as render_verdic
 
 __all__ = [
     "FEDERATED_PARTS",
+    "LOCAL_STEPS_JOURNAL",
+    "LOCAL_STEPS_PARTS",
     "VERDICT_DATA",
     "VERDICT_PARTS",
     "VerdictStudy",
     "prepare_federated_study",
+    "render_local_steps",
     "render_verdict",
     "run_federated_study",
+    "run_local_steps",
     "write_federated_tables",
 ]
