@@ -84,6 +84,19 @@ def test_steps_and_budget_reach_the_search() -> None:
     assert 0.9 * 2400 <= spent <= 2400
 
 
+@pytest.mark.parametrize("true", [0.0, 0.9])
+def test_a_momentum_that_is_not_known_is_found(true: float) -> None:
+    task = sample_task(seed=100)
+    update = update_of(
+        task, take(range(610, 615)), replace(FIVE, momentum=true, learning_rate=0.01), share_labels=False
+    )
+    told_wrong = replace(update, local=replace(update.local, momentum=0.3))
+    attack = replace(fedavg(), tried=32, kept=2, momenta=(0.0, 0.9))
+    unrolled, _, begun = attack.begin(task, told_wrong, generator(0))
+    assert unrolled.local.momentum == true
+    assert begun
+
+
 @pytest.mark.slow
 def test_it_finds_images_where_the_order_alone_hides_them_from_fast() -> None:
     """Positive control against `fast`, negative control against another client's images."""

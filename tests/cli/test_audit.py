@@ -247,6 +247,7 @@ def test_trained_weights_are_attacked_as_they_are(
         (("--fail-above", "-3"), "decibels from 0"),
         (("--ray", "nowhere"), "HOST:PORT"),
         (("--resume",), "no unfinished audit to resume"),
+        (("--together",), "name them with --capsule"),
     ],
 )
 def test_nonsense_ends_in_one_line(

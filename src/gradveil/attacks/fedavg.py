@@ -32,6 +32,7 @@ class FederatedAveraging(Attack):
     together, whatever their order. In the end the versions of one image are averaged. First `tried` orders of the
     labels are compared with stand-ins for the images. Images are searched for in the best `kept` of them, with
     `probe_steps` steps each; then uses are swapped for as long as that helps, and the best `finalists` are finished.
+    `momenta` are tried in turn if the client's momentum is not known; none means that the update names the right one.
 
     Differs from Dimitrov et al.: they draw one order of the labels, and tie the means of all images of a pass. Here the
     order is searched for, and what is tied are means over the images of one label.
@@ -43,6 +44,7 @@ class FederatedAveraging(Attack):
     kept: int = 8
     probe_steps: int = 60
     finalists: int = 2
+    momenta: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         if not 1 <= self.finalists <= self.kept <= self.tried:
@@ -100,10 +102,8 @@ class FederatedAveraging(Attack):
     def attack_one(self, task: Task, update: Update, generator: torch.Generator) -> Reconstruction:
         """Find an order and the images in it."""
         drawing, probing, finishing = split(generator, 3)
-        unrolled, labels = unroll(update), find_labels(task, update)
-        orders = OrderSearch(task, unrolled, update.images)
+        unrolled, orders, begun = self.begin(task, update, drawing)
         search = replace(self.search, priors=self.tie(update.images, unrolled.images))
-        begun = orders.begin(labels, self.tried, self.kept, drawing)
         probed = probe(search.with_steps(self.probe_steps), task, unrolled, begun, probing)
         improved = keep_different([orders.improve(order, drawing) for order in probed])[: self.finalists]
         finished = [
@@ -111,6 +111,17 @@ class FederatedAveraging(Attack):
             for order, source in zip(improved, split(finishing, len(improved)), strict=True)
         ]
         return merge_passes(best_restart(finished), update.images)
+
+    def begin(self, task: Task, update: Update, generator: torch.Generator) -> tuple[Update, OrderSearch, list[Order]]:
+        """Find the orders to search in, with the momentum whose best order fits the update best, length included."""
+        begun = []
+        for momentum in self.momenta or (update.local.momentum,):
+            nesterov = update.local.nesterov and momentum > 0
+            assumed = replace(update, local=replace(update.local, momentum=momentum, nesterov=nesterov))
+            unrolled, labels = unroll(assumed), find_labels(task, assumed)
+            orders = OrderSearch(task, unrolled, update.images)
+            begun.append((unrolled, orders, orders.begin(labels, self.tried, self.kept, generator)))
+        return min(begun, key=lambda one: one[1].misfit(one[2][0]))
 
     def tie(self, images: int, uses: int) -> Priors:
         """Tie the passes together; a single pass has nothing to be tied to."""

@@ -86,6 +86,12 @@ class OrderSearch:
                 parts.append(1 - torch.cosine_similarity(ours, self.released))
         return torch.cat(parts).nan_to_num(torch.inf)
 
+    def misfit(self, order: Order) -> float:
+        """Measure how far an order's update is from the released one, as a share of it: here length counts as well."""
+        with torch.no_grad():
+            ours = self.simulation.flat(order.images[None], order.labels[None], self.sizes)
+        return float((ours - self.released).norm() / self.released.norm())
+
     def draw(self, labels: Tensor, generator: torch.Generator) -> Tensor:
         """Draw the labels of all uses: in every pass the labels, N, in an order of its own."""
         passes = -(-self.uses // self.per_pass)

@@ -9,8 +9,9 @@ from gradveil import data as data_sets
 from gradveil.cli.options import AsJson, Quiet, make_console, print_json, print_path
 from gradveil.cli.progress import progress_bar
 from gradveil.errors import OutputError, SettingsError, UnknownNameError
-from gradveil.experiments.local_step_tables import render_markdown
-from gradveil.experiments.local_steps import JOURNAL, PARTS, run_local_steps
+from gradveil.experiments import LOCAL_STEPS_JOURNAL as JOURNAL
+from gradveil.experiments import LOCAL_STEPS_PARTS as PARTS
+from gradveil.experiments import render_local_steps, run_local_steps
 from gradveil.journal import Journal
 from gradveil.results import record, write_file
 
@@ -42,7 +43,7 @@ def local_steps(
             loaded = data_sets.load("fashion-mnist-sample", None, progress)
             run_local_steps(out, loaded, part or list(PARTS), progress)
     entries = Journal(out / JOURNAL).read()
-    write_file(out / "local-steps.md", render_markdown(entries))
+    write_file(out / "local-steps.md", render_local_steps(entries))
     if as_json:
         print_json(record("reproduce local-steps", {"parts": part or list(PARTS)}, {"trials": entries}))
     print_path(console, out / "local-steps.md")

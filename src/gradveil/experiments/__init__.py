@@ -10,6 +10,10 @@ from gradveil.experiments.federated_parts import (
     run_federated_study,
     write_federated_tables,
 )
+from gradveil.experiments.local_step_tables import render_markdown as render_local_steps
+from gradveil.experiments.local_steps import JOURNAL as LOCAL_STEPS_JOURNAL
+from gradveil.experiments.local_steps import PARTS as LOCAL_STEPS_PARTS
+from gradveil.experiments.local_steps import run_local_steps
 from gradveil.experiments.told_defences import ARMS as TOLD_ARMS
 from gradveil.experiments.told_defences import ToldStudy
 from gradveil.experiments.told_defences import trials as told_trials
@@ -22,6 +26,8 @@ from gradveil.experiments.verdict_tables import render_markdown as render_verdic
 __all__ = [
     "ATTACKER_PARTS",
     "FEDERATED_PARTS",
+    "LOCAL_STEPS_JOURNAL",
+    "LOCAL_STEPS_PARTS",
     "TOLD_ARMS",
     "VERDICT_DATA",
     "VERDICT_PARTS",
@@ -31,8 +37,10 @@ __all__ = [
     "attacker_cells",
     "prepare_federated_study",
     "render_attackers",
+    "render_local_steps",
     "render_verdict",
     "run_federated_study",
+    "run_local_steps",
     "told_trials",
     "write_federated_tables",
     "write_told_tables",
