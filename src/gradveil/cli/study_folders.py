@@ -1,17 +1,24 @@
 """Folders of studies: what is refused before a study runs, and before its table is written."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from gradveil.errors import SettingsError
-from gradveil.experiments.versions import require_one_version, require_present_version
+from gradveil.experiments.versions import PRESENT, require_one_version, require_present_version
 from gradveil.journal import Journal
 
 
-def prepare_folder(out: Path, table: bool, field: str, study: str, file: str = "journal.jsonl") -> None:
+def prepare_folder(
+    out: Path,
+    table: bool,
+    field: str,
+    study: str,
+    file: str = "journal.jsonl",
+    versions: Mapping[str, int | None] = PRESENT,
+) -> None:
     """Refuse a folder that holds no such study, for its table, or results of another version, to go on with.
 
-    Every line of the study's journal has the `field`.
+    Every line of the study's journal has the `field`; `versions` are those of what the study runs today.
     """
     journal = out / file
     entries = Journal(journal).read()
@@ -22,7 +29,7 @@ def prepare_folder(out: Path, table: bool, field: str, study: str, file: str = "
             raise SettingsError(f"{journal} holds no results for a table: name the folder of a study with --out")
         require_one_version(entries, journal)
     else:
-        require_present_version(entries, journal)
+        require_present_version(entries, journal, versions)
         out.mkdir(parents=True, exist_ok=True)
 
 
