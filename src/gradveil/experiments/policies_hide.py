@@ -122,7 +122,13 @@ class HideStudy:
         self.journal = Journal(self.folder / "journal.jsonl")
 
     def run(self, chosen: Sequence[HideTrial], progress: OnProgress) -> None:
-        """Run the trials that the journal does not have."""
+        """Run the trials that the journal does not have; refuse one that another version of `learned` wrote to."""
+        others = {line["study"].get(LEARNED) for line in self.read()} - {None, LEARNED_VERSION}
+        if others:
+            raise SettingsError(
+                f"{self.journal.path} holds results of version {others.pop()} of `learned`, and this is version "
+                f"{LEARNED_VERSION}: choose another folder with --out"
+            )
         items = [WorkItem(self.key(one), TrialRun(self, one), name_trial(one)) for one in chosen]
         with Workers(1) as crew:
             run_missing(self.journal, items, crew, progress, "trials", identify)
