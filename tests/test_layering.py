@@ -65,7 +65,6 @@ ALLOWED_INNER: set[tuple[str, str]] = {
     ("cli/batches.py", "experiments.versions"),
     ("cli/policies_hide.py", "experiments.hide_tables"),
     ("cli/policies_hide.py", "experiments.policies_hide"),
-    ("cli/policies_hide.py", "experiments.versions"),
     ("cli/reproduce.py", "experiments.attack_cells"),
     ("cli/reproduce.py", "experiments.attack_comparisons"),
     ("cli/reproduce.py", "experiments.attack_sheets"),

@@ -328,3 +328,13 @@ def test_public_images_may_be_given() -> None:
     audit = Audit(replace(SMALL, steps=None), data=small_data(), attacks={"learned": Learned()}, public=given)
     assert audit.public_for("learned") is given
     assert audit.clients() is audit.data
+
+
+@pytest.mark.slow
+def test_an_attack_that_learns_is_audited_with_the_reserved_images() -> None:
+    attack = Learned(draws=1, epochs=0, public=600)
+    settings = replace(SMALL, arms=("none",), phases=("final",), steps=None)
+    report = Audit(settings, data=small_data(), attacks={"learned": attack}).run()
+    assert [row.status for row in report.rows] == ["ok"] * 3
+    gains = [(row.psnr_original or 0) - (row.floor_original or 0) for row in report.rows]
+    assert sum(gains) > 0

@@ -121,6 +121,13 @@ def test_lines_of_the_first_version_are_of_the_one_attack_that_there_was() -> No
     assert name_attack(new) == new
 
 
+def test_a_journal_of_another_version_of_the_attack_is_refused(tmp_path: Path) -> None:
+    old = make_study(tmp_path)
+    old.journal.append({"trial": TRIAL.to_record(), "study": {"learned_version": 1}})
+    with pytest.raises(SettingsError, match="version 1 of `learned`"):
+        old.run([TRIAL], silent)
+
+
 def test_the_wrong_image_is_compared_with_the_crowd() -> None:
     assert compare(torch.tensor([-1.0, 0.0, -2.0])) == {"swapped_gain": -1, "swapped_identified": False}
     assert compare(torch.tensor([5.0, 0.0, -2.0])) == {"swapped_gain": 5, "swapped_identified": True}

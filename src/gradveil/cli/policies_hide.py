@@ -14,7 +14,7 @@ from gradveil.cli.progress import progress_bar
 from gradveil.cli.study_folders import own_journal, prepare_folder, require_results
 from gradveil.errors import UnknownNameError
 from gradveil.experiments.hide_tables import make_lines, render_markdown
-from gradveil.experiments.policies_hide import ATTACKS, IMAGES, SEEDS, SHARES, HideStudy, HideTrial, trials
+from gradveil.experiments.policies_hide import ATTACKS, IMAGES, RUN, SEEDS, SHARES, HideStudy, HideTrial, trials
 from gradveil.results import record, to_json, write_file
 
 DataName = Annotated[str, typer.Option("--data", help="Images; fashion-mnist has enough for all that is asked.")]
@@ -60,7 +60,7 @@ def policies_hide(
     """Attack the original under every policy, by learning and by matching; a run that was stopped goes on."""
     chosen = choose_trials({"arm": arm, "attack": attack, "model": model}, seeds, images)
     console = make_console(quiet, as_json)
-    prepare_folder(out, table, ["trial.arm", "phases"], "policies-hide")
+    prepare_folder(out, table, ["trial.arm", "phases"], "policies-hide", versions=RUN)
     torch.set_num_threads(1)
     with progress_bar(console) as progress:
         study = HideStudy(out, None if table else data_sets.load(data, None, progress))

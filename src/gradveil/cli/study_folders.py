@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from gradveil.errors import OutputError, SettingsError
-from gradveil.experiments.versions import require_one_version, require_present_version
+from gradveil.experiments.versions import PRESENT, require_one_version, require_present_version
 from gradveil.folders import only_command
 from gradveil.journal import Journal
 from gradveil.stops import say_on_stop
@@ -18,10 +18,18 @@ KEPT = "gradveil.folder"
 MISSHAPEN = (KeyError, TypeError, AttributeError, ValueError, IndexError)
 
 
-def prepare_folder(out: Path, table: bool, fields: Sequence[str], study: str, file: str = "journal.jsonl") -> None:
+def prepare_folder(
+    out: Path,
+    table: bool,
+    fields: Sequence[str],
+    study: str,
+    file: str = "journal.jsonl",
+    versions: Mapping[str, int | None] = PRESENT,
+) -> None:
     """Refuse a folder that holds no such study, for its table, or results of another version, to go on with.
 
     Every line of the study's journal has the `fields`; `trial.part` is the field `part` in the field `trial`.
+    `versions` are those of what the study runs today.
     """
     journal = out / file
     if out.exists() and not out.is_dir():
@@ -34,7 +42,7 @@ def prepare_folder(out: Path, table: bool, fields: Sequence[str], study: str, fi
             raise SettingsError(f"{journal} holds no results for a table: name the folder of a study with --out")
         require_one_version(entries, journal)
     else:
-        require_present_version(entries, journal)
+        require_present_version(entries, journal, versions)
         keep_others_out(out)
 
 

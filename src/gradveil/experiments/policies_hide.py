@@ -13,7 +13,7 @@ from gradveil.audit import AUDIT_VERSION, Attacked, Audit, AuditReport, AuditSet
 from gradveil.data import IMAGE_CHOICE, DataSet, ImageSet, choose_private, choose_public
 from gradveil.defences import known_policies, parse_arm
 from gradveil.errors import SettingsError
-from gradveil.experiments.versions import CHOICE, KEY
+from gradveil.experiments.versions import CHOICE, KEY, STANDARD
 from gradveil.journal import Journal
 from gradveil.metrics import AlignedTargets
 from gradveil.rng import generator
@@ -27,6 +27,8 @@ PHASES = ("init", "final")
 POLICIES = ("3-1-7", "43-18-18", "3-1-7+43-18-18")
 MAIN = ("policy:3-1-7", "crop-flip", "none", "policy:3-1-7+43-18-18", "policy:43-18-18")
 ALONE = tuple(f"policy:{policy},no-base" for policy in POLICIES)
+RUN = {KEY: AUDIT_VERSION, CHOICE: IMAGE_CHOICE, STANDARD: None}
+"""The versions that lines are of; `standard` is not run, and `learned` has its own in the lines that it made."""
 RANDOM = tuple(f"random-policy:{number}" for number in range(10))
 SEEDS = 3
 TRAINING = replace(FAST, epochs=6, test_every=6, threads=1)
@@ -120,7 +122,13 @@ class HideStudy:
         self.journal = Journal(self.folder / "journal.jsonl")
 
     def run(self, chosen: Sequence[HideTrial], progress: OnProgress) -> None:
-        """Run the trials that the journal does not have."""
+        """Run the trials that the journal does not have; refuse one that another version of `learned` wrote to."""
+        others = {line["study"].get(LEARNED) for line in self.read()} - {None, LEARNED_VERSION}
+        if others:
+            raise SettingsError(
+                f"{self.journal.path} holds results of version {others.pop()} of `learned`, and this is version "
+                f"{LEARNED_VERSION}: choose another folder with --out"
+            )
         items = [WorkItem(self.key(one), TrialRun(self, one), name_trial(one)) for one in chosen]
         with Workers(1) as crew:
             run_missing(self.journal, items, crew, progress, "trials", identify)

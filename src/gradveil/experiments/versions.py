@@ -50,9 +50,11 @@ def require_one_version(entries: Sequence[Entry], journal: Path) -> None:
         )
 
 
-def require_present_version(entries: Sequence[Entry], journal: Path) -> None:
-    """Refuse to add to a journal of another version."""
-    present = write_versions(PRESENT)
+def require_present_version(
+    entries: Sequence[Entry], journal: Path, versions: Mapping[str, int | None] = PRESENT
+) -> None:
+    """Refuse to add to a journal of another version than `versions`, those of what the study runs."""
+    present = write_versions(versions)
     others = dict.fromkeys(write_versions(versions_of(entry)) for entry in entries)
     other = next((text for text in others if text != present), None)
     if other is not None:
