@@ -21,6 +21,7 @@ MEASURED = Path(__file__).parents[2] / "docs" / "measured"
         (["attacks", "--part", "policy", "--model", "lenet"], "choose from lenet-relu"),
         (["defences", "--part", "nope"], "bundled"),
         (["policies-hide", "--arm", "nope"], "crop-flip"),
+        (["attackers", "--part", "nope"], "versions"),
         (["defences", "--part", "colour"], "--colour cifar100"),
     ],
 )
@@ -51,7 +52,7 @@ def run(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
 @pytest.fixture
 def measured(tmp_path: Path) -> Path:
     """Copy the journals and tables of the documentation."""
-    for name in ("attacks", "defences", "defences-longer", "policies-hide"):
+    for name in ("attacks", "attackers", "defences", "defences-longer", "policies-hide"):
         (tmp_path / name).mkdir()
         for file in (*(MEASURED / name).glob("*.jsonl"), *(MEASURED / name).glob("*.md")):
             shutil.copy(file, tmp_path / name)
@@ -65,6 +66,7 @@ def measured(tmp_path: Path) -> Path:
         ("defences", ["defences"]),
         ("defences-longer", ["defences", "--attack", "fast", "--steps", "1200"]),
         ("policies-hide", ["policies-hide"]),
+        ("attackers", ["attackers"]),
     ],
 )
 def test_the_tables_of_the_documentation_are_those_of_their_journals(
