@@ -23,6 +23,7 @@ MEASURED = Path(__file__).parents[2] / "docs" / "measured"
         (["policies-hide", "--arm", "nope"], "crop-flip"),
         (["batches", "--model", "nope"], "lenet-relu"),
         (["batches", "--attack", "nope"], "cocktail-party"),
+        (["attackers", "--part", "nope"], "versions"),
         (["defences", "--part", "colour"], "--colour cifar100"),
     ],
 )
@@ -55,6 +56,7 @@ def measured(tmp_path: Path) -> Path:
     """Copy the journals and tables of the documentation."""
     for name in (
         "attacks",
+        "attackers",
         "defences",
         "defences-longer",
         "policies-hide",
@@ -75,6 +77,7 @@ def measured(tmp_path: Path) -> Path:
         ("defences", ["defences"]),
         ("defences-longer", ["defences", "--attack", "fast", "--steps", "1200"]),
         ("policies-hide", ["policies-hide"]),
+        ("attackers", ["attackers"]),
         ("policies-hide-1", ["policies-hide"]),
         ("told-defences", ["told-defences"]),
         ("batches", ["batches"]),

@@ -106,9 +106,11 @@ SINGLE: dict[str, Attack] = {
     "learned": Learned(),
 }
 
-STANDARD_VERSION = 7
+STANDARD_VERSION = 8
 """Raised whenever `standard` attacks otherwise than before: results of different versions are not to be compared.
 
+Version 8: the rehearsal forecasts scores from how well an image is matched at best and how far a member is behind, on
+8 public images; version 7 had a line for each member over its own loss, on 6.
 Version 7: `learned` and a search that starts from its picture join; a rehearsal on public images decides which member
 to trust, where the lowest matching loss did; a budget is shared out in proportion to the members' own numbers of steps.
 Version 6: `spear` joins, for batches at a linear first layer; told of a policy, the guess of x is the best picture of

@@ -66,9 +66,14 @@ class StageStart:
     def deactivate(self, runs: Tensor) -> "StageStart":
         """End the stage for the runs where `runs` is true."""
         active = self.active & ~runs
-        return replace(self, active=active, is_everywhere=bool(active.all()))
+        return replace(self, active=active, is_everywhere=holds_everywhere(active))
 
     def keep(self, rows: Tensor) -> "StageStart":
         """Go on with the runs at `rows` only."""
         active = self.active[rows]
-        return StageStart(self.distance, self.points[rows], self.distances[rows], active, bool(active.all()))
+        return StageStart(self.distance, self.points[rows], self.distances[rows], active, holds_everywhere(active))
+
+
+def holds_everywhere(active: Tensor) -> bool:
+    """Tell whether all runs are active; on torch's meta device, which holds no values, nothing is known."""
+    return not active.is_meta and bool(active.all())

@@ -11,7 +11,9 @@ from gradveil.metrics import ClusterInterval, cluster_interval, paired_interval
 Entry = Mapping[str, Any]
 Place = tuple[str, ...]
 MODEL = 0
-"""All images of a place are attacked on one model: one cluster."""
+"""All images of a place are attacked on one model: one cluster, unless they come in batches."""
+Key = tuple[int, int]
+"""The cluster of an image, and the image."""
 FIGURES = {"transformed": "T(x)", "original": "aligned x"}
 HEAD = "| data | model | arm | phase | batch | attacker | n | T(x), dB over chance | aligned x, dB over chance | "
 
@@ -22,21 +24,27 @@ class Ran:
 
     cell: Cell
     entry: Entry
-    scores: dict[str, dict[int, float]] = field(default_factory=dict)
+    scores: dict[str, dict[Key, float]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, entry: Entry) -> "Ran":
-        """Read a line of the journal; scores are gains over chance of every image that was rebuilt."""
-        scores: dict[str, dict[int, float]] = {name: {} for name in FIGURES}
-        for row in entry["rows"]:
+        """Read a line of the journal; scores are gains over chance of every image that was rebuilt.
+
+        The images of one batch are rebuilt together, so they are a cluster.
+        """
+        cell = Cell(**entry["cell"])
+        scores: dict[str, dict[Key, float]] = {name: {} for name in FIGURES}
+        for place, row in enumerate(entry["rows"]):
             if row["status"] == "ok":
-                scores["transformed"][row["image"]] = row["psnr_transformed"] - row["floor_transformed"]
-                scores["original"][row["image"]] = row["aligned_original"] - row["aligned_floor_original"]
-        return cls(Cell(**entry["cell"]), entry, scores)
+                key = (place // cell.batch if cell.batch > 1 else MODEL, row["image"])
+                scores["transformed"][key] = row["psnr_transformed"] - row["floor_transformed"]
+                scores["original"][key] = row["aligned_original"] - row["aligned_floor_original"]
+        return cls(cell, entry, scores)
 
     def mean(self, figure: str) -> str:
-        values = list(self.scores[figure].values())
-        return cluster_interval(values, [MODEL] * len(values)).text(signed=True) if values else "–"
+        scores = self.scores[figure]
+        clusters = [cluster for cluster, _ in scores]
+        return cluster_interval(list(scores.values()), clusters).text(signed=True) if scores else "–"
 
     @property
     def seconds(self) -> float:
@@ -45,8 +53,7 @@ class Ran:
 
 def compare(ours: Ran, theirs: Ran, figure: str) -> ClusterInterval | None:
     """Compare two attackers on the same images."""
-    first, second = ({(MODEL, image): score for image, score in one.scores[figure].items()} for one in (ours, theirs))
-    return paired_interval(first, second)
+    return paired_interval(ours.scores[figure], theirs.scores[figure])
 
 
 def word(found: ClusterInterval | None) -> str:
@@ -108,7 +115,7 @@ def render_models(runs: Sequence[Ran]) -> list[str]:
 
 
 TITLES = {
-    "modern": "`standard` against breaching's `modern`, at equal time",
+    "modern": "`standard` against breaching's `modern`, at about equal time",
     "versions": "`standard` against its earlier versions",
 }
 
@@ -119,7 +126,8 @@ def render_markdown(entries: Sequence[Entry]) -> str:
     text = [
         "# How strong is `standard`?",
         "",
-        "Gains over chance in dB of PSNR, mean ± half the 95% interval over images; differences are image by image "
+        "Gains over chance in dB of PSNR, mean ± half the 95% interval over images, or over batches of them; "
+        "differences are image by image "
         "(“more” and “less”: the interval excludes 0). One model each: no interval speaks of another seed.",
         "",
     ]
