@@ -3,7 +3,7 @@
 import argparse
 import resource
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -20,26 +20,21 @@ START, END = "<!-- fuzzed: begin -->", "<!-- fuzzed: end -->"
 
 
 def run(folder: Path, minutes: float) -> None:
-    """Go round the classes, the next seed each time, until the time is over; the journal says where to go on."""
+    """Try the class that was tried least, with its next seed, until the time is over; the journal says where it was."""
     torch.set_num_threads(1)
     limit_memory(MEMORY)
     folder.mkdir(parents=True, exist_ok=True)
     journal = Journal(folder / "journal.jsonl")
-    rounds = max((line["seed"] for line in journal.read()), default=-1) + 1
+    rounds = Counter(line["input"] for line in journal.read())
     stop = time.monotonic() + 60 * minutes
     while time.monotonic() < stop:
-        for reader in readers():
-            outcome = fuzz(reader, EXAMPLES, rounds)
-            memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
-            line = {"input": reader.name, "seed": rounds, **outcome.to_record(), "peak_megabytes": memory}
-            journal.append({**line, "made_by": provenance()})
-            print(
-                f"{rounds} {reader.name}: {outcome.tried} tried, {outcome.failed} failed {outcome.faults[:1]}",
-                flush=True,
-            )
-            if time.monotonic() > stop:
-                break
-        rounds += 1
+        reader = min(readers(), key=lambda one: rounds[one.name])
+        outcome = fuzz(reader, EXAMPLES, rounds[reader.name])
+        memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+        line = {"input": reader.name, "seed": rounds[reader.name], **outcome.to_record(), "peak_megabytes": memory}
+        journal.append({**line, "made_by": provenance()})
+        rounds[reader.name] += 1
+        print(f"{reader.name}: {outcome.tried} tried, {outcome.failed} failed {outcome.faults[:1]}", flush=True)
 
 
 def make_table(lines: list[dict[str, Any]]) -> list[str]:
