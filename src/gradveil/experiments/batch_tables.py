@@ -141,7 +141,8 @@ def render_markdown(lines: Sequence[BatchLine], entries: Sequence[Entry]) -> str
         "paired as freely as what was rebuilt. The advantage is over the best guess without an update, aligned. Picked "
         "out: of 20 images of its class the true one fits best; chance 5%. Means are ± half the 95% interval over "
         "images. The best attack is the one that rebuilds most, by the truth: this favours the attacker. Counted off "
-        "it: the largest rank of a linear layer's gradient.",
+        "it: the largest rank of a linear layer's gradient; after several steps it can exceed the number of images. "
+        "Means leave out images whose attack failed; the shares rebuilt count them as not rebuilt.",
         "",
         "| " + " | ".join(COLUMNS) + " |",
         "|" + "---|" * len(COLUMNS),
