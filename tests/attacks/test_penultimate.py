@@ -33,9 +33,9 @@ def test_the_slope_is_that_of_the_distance(distance: object) -> None:
 def test_the_features_of_one_image_are_those_that_enter_the_last_layer() -> None:
     task = make_task()
     seen: list[torch.Tensor] = []
-    handle = task.model.head.register_forward_hook(lambda _, inputs, __: seen.append(inputs[0].detach()))  # type: ignore[union-attr,operator]
+    handle = task.model.head.register_forward_hook(lambda _, inputs, __: seen.append(inputs[0].detach()))  # type: ignore[union-attr]
     task.model(pictures().pixels()[:2])
-    handle.remove()  # type: ignore[union-attr]
+    handle.remove()
     tensors = [{name: tensor[None] for name, tensor in release(task, image).tensors.items()} for image in (0, 1)]
     sizes = sizes_of(tensors[0])
     classes = last_classes(sizes)

@@ -97,3 +97,14 @@ def test_who_knows_how_updates_are_released_sees_through_it(defence: str) -> Non
         gains.append(advantages(torch.cat([one.images for one in results]), take(images)))
     assert mean_interval(gains[1]).mean > 6
     assert min(after - before for before, after in zip(*gains, strict=True)) > 3
+
+
+@pytest.mark.slow
+def test_modern_rebuilds_its_own_image_and_no_other() -> None:
+    task, images = sample_task(), range(50, 56)
+    updates = [update_of(task, take([image])) for image in images]
+    results = recipe("modern").with_steps(300).attack_many(task, updates, [generator(0, image) for image in images])
+    rebuilt, true = torch.cat([one.images for one in results]), take(images).pixels()
+    own, others = psnr(rebuilt, true), psnr(rebuilt, true.roll(1, 0))
+    assert mean_interval((own - others).tolist()).low > 3  # type: ignore[operator]
+    assert float(own.mean()) > 15

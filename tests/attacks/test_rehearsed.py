@@ -8,10 +8,12 @@ import torch
 
 from gradveil.attacks import Analytic, Ensemble, LowestLoss, Noise, Rehearsed
 from gradveil.attacks import rehearsed as module
+from gradveil.attacks.choices import RunMembers
 from gradveil.attacks.forecasts import Criterion, Forecast
 from gradveil.attacks.rehearsed import Experience
 from gradveil.errors import SettingsError
 from gradveil.rng import generator
+from gradveil.types import Task, Update
 from tests.attacks.scenes import make_task, recipe, release, sample_task, take, update_of
 from tests.attacks.test_forecasts import result
 
@@ -78,7 +80,12 @@ def test_what_cannot_be_rehearsed_is_chosen_by_the_lowest_loss() -> None:
 def test_rehearses_once_for_a_task_and_not_at_all_if_everything_is_matched(monkeypatch: pytest.MonkeyPatch) -> None:
     done: list[int] = []
     real = module.rehearse
-    monkeypatch.setattr(module, "rehearse", lambda *given: (done.append(1), real(*given))[1])
+
+    def count(choice: Rehearsed, task: Task, update: Update, run: RunMembers) -> Experience:
+        done.append(1)
+        return real(choice, task, update, run)
+
+    monkeypatch.setattr(module, "rehearse", count)
     monkeypatch.setattr(module, "cache", {})
     task = make_task()
     ensemble = Ensemble({"fast": recipe("fast").with_steps(3), "noise": recipe("noise").with_steps(3)}, Rehearsed(6))
