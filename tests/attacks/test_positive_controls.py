@@ -151,3 +151,14 @@ def test_told_that_pixels_are_flipped_the_attacker_rebuilds_what_was_fed() -> No
         results = attack_each(recipe("fast"), knowledge, updates)
         scores.append(psnr(torch.cat([one.images for one in results]), torch.cat(fed)))
     assert float((scores[1] - scores[0]).min()) > 5
+
+
+@pytest.mark.slow
+def test_modern_rebuilds_its_own_image_and_no_other() -> None:
+    task, images = sample_task(), range(50, 56)
+    updates = [update_of(task, take([image])) for image in images]
+    results = recipe("modern").with_steps(300).attack_many(task, updates, [generator(0, image) for image in images])
+    rebuilt, true = torch.cat([one.images for one in results]), take(images).pixels()
+    own, others = psnr(rebuilt, true), psnr(rebuilt, true.roll(1, 0))
+    assert mean_interval((own - others).tolist()).low > 3  # type: ignore[operator]
+    assert float(own.mean()) > 15

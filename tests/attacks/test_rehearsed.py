@@ -2,17 +2,18 @@
 
 import math
 from dataclasses import replace
-from typing import Any
 
 import pytest
 import torch
 
 from gradveil.attacks import Analytic, Ensemble, LowestLoss, Noise, Rehearsed
 from gradveil.attacks import rehearsed as module
+from gradveil.attacks.choices import RunMembers
 from gradveil.attacks.forecasts import Criterion, Forecast
 from gradveil.attacks.rehearsed import Experience
 from gradveil.errors import SettingsError
 from gradveil.rng import generator
+from gradveil.types import Task, Update
 from tests.attacks.scenes import make_task, recipe, release, sample_task, take, update_of
 from tests.attacks.test_forecasts import result
 
@@ -80,11 +81,11 @@ def test_rehearses_once_for_a_task_and_not_at_all_if_everything_is_matched(monke
     done: list[int] = []
     real = module.rehearse
 
-    def rehearse(*given: Any) -> Any:
+    def count(choice: Rehearsed, task: Task, update: Update, run: RunMembers) -> Experience:
         done.append(1)
-        return real(*given)
+        return real(choice, task, update, run)
 
-    monkeypatch.setattr(module, "rehearse", rehearse)
+    monkeypatch.setattr(module, "rehearse", count)
     monkeypatch.setattr(module, "cache", {})
     task = make_task()
     ensemble = Ensemble({"fast": recipe("fast").with_steps(3), "noise": recipe("noise").with_steps(3)}, Rehearsed(6))
