@@ -28,7 +28,7 @@ def test_what_policies_hide_is_that_of_the_kept_tables() -> None:
     text = " ".join(README.read_text().split())
     assert "{} (before training) and {} (after it)".format(*both(new, "learned", "policy:3-1-7")) in text
     assert "{} and {} if it matches gradients from there on".format(*both(new, "both", "policy:3-1-7")) in text
-    assert "{} and {} under crop and flip alone".format(*both(first, "learned", "crop-flip")) in text
+    assert "{} and {} under crop and flip alone".format(*both(new, "learned", "crop-flip")) in text
     assert "{} and {} without a defence".format(*both(first, "learned", "none")) in text
 
 
