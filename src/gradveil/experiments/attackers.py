@@ -1,14 +1,17 @@
-"""Is `standard` ahead of breaching's `modern`, and never behind its own earlier versions? What is run, and how."""
+"""Is `rehearsed` ahead of breaching's `modern`, and never behind `standard`? What is run, and how.
+
+In the journal it is called `standard`, with its own version: that is what it may become.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from gradveil.attacks import Attack, Ensemble, LowestLoss, find_attack
+from gradveil.attacks import REHEARSED_VERSION, Attack, Ensemble, LowestLoss, find_attack
 from gradveil.audit import Audit, AuditSettings, Rule
 from gradveil.data import DataSet, choose_private, choose_public
-from gradveil.experiments.versions import PRESENT, versions_of
+from gradveil.experiments.versions import PRESENT, STANDARD, versions_of
 from gradveil.journal import Journal
 from gradveil.study import OnProgress, WorkItem, run_missing
 from gradveil.training import FAST, TrainingSettings
@@ -25,31 +28,32 @@ KEPT = (
 )
 """What the journal keeps of a row."""
 TRAINING = replace(FAST, epochs=4, test_every=4, threads=1)
+ATTACKER_VERSIONS = {**PRESENT, STANDARD: REHEARSED_VERSION}
 
 
 def earlier(version: int) -> Attack:
-    """Return `standard` as it was: its members, and how it chose."""
-    members = standard().members
+    """Return an earlier version: its members, and how it chose."""
+    members = rehearsed().members
     left_out = {5: {"spear", "learned", "from learned"}, 6: {"learned", "from learned"}}[version]
     kept = {name: member for name, member in members.items() if name not in left_out}
     return Ensemble(kept, LowestLoss(looks_through=version == 5))
 
 
-def standard() -> Ensemble:
-    found = find_attack("standard")
+def rehearsed() -> Ensemble:
+    found = find_attack("rehearsed")
     assert isinstance(found, Ensemble)
     return found
 
 
 def attackers() -> dict[str, Attack]:
-    """List what is compared by name; versions of `standard` have the steps of today's for the members they share."""
+    """List what is compared by name; all versions have the steps of today's for the members they share."""
     return {
         "modern": find_attack("modern"),
         "fast": find_attack("fast"),
         "standard 5": earlier(5),
         "standard 6": earlier(6),
-        "standard": standard(),
-        "standard, lowest loss": Ensemble(standard().members),
+        "standard": rehearsed(),
+        "standard, lowest loss": Ensemble(rehearsed().members),
     }
 
 
@@ -143,7 +147,7 @@ class AttackerStudy:
             run_missing(self.journal, items, crew, progress, "cells", identify)
 
     def describe(self, cell: Cell) -> dict[str, Any]:
-        return {"data": self.data[cell.data].name, "training": self.training.to_record(), **PRESENT}
+        return {"data": self.data[cell.data].name, "training": self.training.to_record(), **ATTACKER_VERSIONS}
 
     def run_cell(self, cell: Cell, report: Report) -> dict[str, Any]:
         """Train the model if it is not there, and attack."""
