@@ -4,9 +4,9 @@ import re
 from pathlib import Path
 
 from gradveil.experiments.federated import PARTS
-from gradveil.experiments.federated_leak import make_table as make_leak_table
 from gradveil.experiments.federated_leak import trials
 from gradveil.experiments.federated_tables import describe, make_table
+from gradveil.experiments.leak_tables import make_overview
 from gradveil.journal import Journal
 from scripts import measure_gate
 
@@ -35,7 +35,7 @@ def main() -> None:
     for part in ("accuracy", "gap"):
         text = replace_table(text, make_table(list(PARTS[part]()), entries))
     text = replace_sentence(text, r"\d+ of \d+ trainings were run", describe(list(PARTS["accuracy"]()), entries)[0])
-    *table, _, sentence = make_leak_table(trials(), Journal(MEASURED / "leak.jsonl").read())
+    *table, _, sentence = make_overview(trials(), Journal(MEASURED / "leak.jsonl").read())
     text = replace_sentence(replace_table(text, table), r"\d+ of \d+ rounds were attacked", sentence)
     page.write_text(text)
     page = DOCS / "flower-mods.md"

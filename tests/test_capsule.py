@@ -52,6 +52,16 @@ def written(folder: Path) -> CapsulePaths:
     return CapsulePaths.of(path)
 
 
+@pytest.mark.parametrize(("key", "value"), [("classes", 2**62), ("shape", [1, 40, 40]), ("name", "resnet152")])
+def test_a_description_of_another_model_is_refused_before_it_is_built(key: str, value: object, tmp_path: Path) -> None:
+    paths = written(tmp_path)
+    record = json.loads(paths.description.read_bytes())
+    record["model"][key] = value
+    paths.description.write_text(json.dumps(seal(record)))
+    with pytest.raises(DataError, match="describes no round that can be attacked"):
+        read_capsule(paths.tensors)
+
+
 def test_a_round_comes_back_as_it_was(tmp_path: Path) -> None:
     before, paths = make_round(), written(tmp_path)
     after = read_capsule(paths.description)

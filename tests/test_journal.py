@@ -27,6 +27,52 @@ def test_a_torn_line_is_forgotten_and_a_damaged_one_named(journal: Journal) -> N
         journal.read()
 
 
+def test_a_changed_digit_is_seen_in_any_line(journal: Journal) -> None:
+    for number in range(3):
+        journal.append({"score": 0.5 + number, "places": {1: "a", 10: "b", 2: "c"}})
+    whole = journal.path.read_bytes()
+    assert journal.read()[2] == {"score": 2.5, "places": {"1": "a", "10": "b", "2": "c"}}
+    for number in range(3):
+        journal.path.write_bytes(whole.replace(f"{number}.5".encode(), f"{number}.6".encode(), 1))
+        with pytest.raises(OutputError, match=rf"journal\.jsonl, line {number + 1}, was changed or damaged"):
+            journal.read()
+
+
+def test_every_flipped_bit_is_seen_or_makes_no_difference(journal: Journal) -> None:
+    journal.append({"trial": {"seed": 3, "name": "é"}, "score": -0.25})
+    journal.append({"trial": {"seed": 4, "name": "b"}, "score": None})
+    entries, whole = journal.read(), journal.path.read_bytes()
+    refusals = []
+    for place in range(8 * len(whole)):
+        damaged = bytearray(whole)
+        damaged[place // 8] ^= 1 << place % 8
+        journal.path.write_bytes(damaged)
+        try:
+            # A last line without its end counts as never written, and its work is done again.
+            assert journal.read() in (entries, entries[:1])
+        except OutputError as error:
+            refusals.append(str(error))
+    assert len(refusals) > 0.98 * 8 * len(whole)
+    assert all("journal.jsonl, line " in text and "\n" not in text for text in refusals)
+
+
+@pytest.mark.parametrize("line", [b"5", b"null", b"[]", b"{}", b'"a"', b"[" * 100_000, b"\xff", b'{"a": 1e999}', b""])
+def test_a_line_that_is_no_entry_is_one_clear_line(journal: Journal, line: bytes) -> None:
+    journal.append({"a": 1})
+    with journal.path.open("ab") as stream:
+        stream.write(line + b"\n")
+    with pytest.raises(OutputError, match=r"journal\.jsonl, line 2, ") as caught:
+        journal.read()
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 500
+
+
+def test_a_line_without_a_seal_is_refused_with_what_to_do(journal: Journal) -> None:
+    journal.path.write_text('{"a": 1}\n')
+    with pytest.raises(OutputError, match=r"line 1, has no seal: .*scripts/seal_files\.py"):
+        journal.read()
+
+
 @pytest.mark.parametrize("torn", [b"x", b"x" * 65535, b"x" * 65536, b"x" * 200_000])
 @pytest.mark.parametrize("before", [0, 1])
 def test_a_torn_line_of_any_length_goes(journal: Journal, torn: bytes, before: int) -> None:

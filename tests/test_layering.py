@@ -14,10 +14,14 @@ import gradveil
 ROOT = Path(gradveil.__file__).parent
 ROOMS = (
     "errors",
+    "files",
+    "stops",
     "rng",
     "machine",
     "results",
+    "folders",
     "journal",
+    "tensor_files",
     "metrics",
     "transforms",
     "losses",
@@ -32,6 +36,7 @@ ROOMS = (
     "attacks",
     "scores",
     "training",
+    "inspection",
     "workers",
     "study",
     "capsule",
@@ -55,6 +60,9 @@ CONFINED = {
 FORBIDDEN = {"torchvision"}
 ALLOWED_INNER: set[tuple[str, str]] = {
     # Each experiment is a module of its own; the command takes what it needs of each.
+    ("cli/batches.py", "experiments.batch_tables"),
+    ("cli/batches.py", "experiments.batches"),
+    ("cli/batches.py", "experiments.versions"),
     ("cli/policies_hide.py", "experiments.hide_tables"),
     ("cli/policies_hide.py", "experiments.policies_hide"),
     ("cli/reproduce.py", "experiments.attack_cells"),

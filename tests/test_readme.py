@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-from scripts import leak_table
 from scripts.readme_table import make_accuracies, make_sentence, make_table
 
 ROOT = Path(__file__).parents[1]
@@ -17,10 +16,6 @@ def test_the_figures_of_other_images_are_those_of_the_kept_audit() -> None:
     text = " ".join(README.read_text().split())
     assert make_sentence(1) in text
     assert f"the accuracy under the arms is {make_accuracies(0)}:" in text
-
-
-def test_the_leak_by_round_is_that_of_the_kept_observations() -> None:
-    assert "\n".join(leak_table.make_lines()) in (ROOT / "docs" / "federated.md").read_text()
 
 
 def test_what_policies_hide_is_that_of_the_kept_table() -> None:

@@ -1,5 +1,6 @@
 """The results convention."""
 
+import hashlib
 import json
 import subprocess
 from dataclasses import dataclass
@@ -8,15 +9,16 @@ from pathlib import Path
 import pytest
 
 from gradveil import __version__
-from gradveil.errors import OutputError, SettingsError, UnknownNameError
+from gradveil.errors import DataError, OutputError, SettingsError, UnknownNameError
 from gradveil.losses import CrossEntropy, Loss, parse_loss
 from gradveil.results import (
-    claim_folder,
-    claimed_folder,
     commit,
-    only_writer,
+    parse_sealed,
+    read_hashed,
+    read_sealed,
     read_settings,
     record,
+    seal,
     to_json,
     write_file,
 )
@@ -30,27 +32,8 @@ def test_a_file_is_whole_or_not_there(tmp_path: Path) -> None:
 
 
 def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
     with pytest.raises(OutputError, match="--out"):
         write_file(tmp_path / "missing" / "a.txt", "text")
-    with pytest.raises(OutputError, match="--out"):
-        claim_folder(tmp_path / "file" / "below", "audit")
-
-
-def test_a_folder_with_another_run_is_refused(tmp_path: Path) -> None:
-    claim_folder(tmp_path, "audit")
-    (tmp_path / "audit.json").write_text("{}")
-    with pytest.raises(OutputError, match="--overwrite"):
-        claim_folder(tmp_path, "audit")
-    assert claim_folder(tmp_path, "audit", overwrite=True) == tmp_path
-    with pytest.raises(OutputError, match="no earlier result of 'gradveil train'"):
-        claim_folder(tmp_path, "train", overwrite=True)
-
-
-def test_a_failed_run_leaves_no_empty_folder(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="stop"), claimed_folder(tmp_path / "new", "audit"):
-        raise ValueError("stop")
-    assert not (tmp_path / "new").exists()
 
 
 def test_a_record_says_where_it_comes_from() -> None:
@@ -114,15 +97,39 @@ def test_settings_that_cannot_be_read_are_refused() -> None:
         read_settings(Example, {"count": "two"}, "example", count=int)
 
 
-def test_a_second_writer_is_refused_and_a_later_one_is_not(tmp_path: Path) -> None:
-    path = tmp_path / "lock"
-    with (
-        only_writer(path, "somebody is at work"),
-        pytest.raises(OutputError, match="somebody is at work"),
-        only_writer(path, "somebody is at work"),
-    ):
-        pass
-    with only_writer(path, "never said"):
-        assert path.exists()
-    with pytest.raises(OutputError, match="cannot write"), only_writer(tmp_path / "no" / "lock", "never said"):
-        pass
+def test_a_sealed_record_comes_back_and_a_changed_one_does_not(tmp_path: Path) -> None:
+    path = tmp_path / "record.json"
+    write_file(path, to_json(seal({"b": [1, 2.5], "a": {"é": None}})))
+    assert read_sealed(path)["b"] == [1, 2.5]
+    path.write_text(path.read_text().replace("2.5", "2.6"))
+    with pytest.raises(DataError, match=r"record\.json was changed or damaged"):
+        read_sealed(path)
+    with pytest.raises(DataError, match=r"missing\.json cannot be read: No such file"):
+        read_sealed(tmp_path / "missing.json")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (b"5", "holds no record"),
+        (b"{}", "has no seal"),
+        (b"{", "cannot be read as JSON"),
+        (b"\xff", "cannot be read as JSON"),
+        (b"[" * 100_000, "nested too deeply"),
+        (b'{"sha256_of_content": NaN}', "changed or damaged"),
+        (b'{"value": 1e999, "sha256_of_content": ""}', "changed or damaged"),
+    ],
+)
+def test_what_is_no_sealed_record_is_said(text: bytes, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        parse_sealed(text)
+
+
+def test_a_file_must_have_the_hash_that_its_record_holds(tmp_path: Path) -> None:
+    path = tmp_path / "weights"
+    path.write_bytes(b"weights")
+    assert read_hashed(path, hashlib.sha256(b"weights").hexdigest()) == b"weights"
+    with pytest.raises(DataError, match="SHA-256 differs"):
+        read_hashed(path, "0" * 64)
+    with pytest.raises(DataError, match="cannot be read"):
+        read_hashed(tmp_path / "missing", "0" * 64)

@@ -13,20 +13,21 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
+from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor, nn
 
 from gradveil.defences import parse_defences
 from gradveil.errors import DataError, InputError
 from gradveil.models import ModelSpec
-from gradveil.results import SEAL, environment, read_sealed, seal, to_json, write_file
+from gradveil.results import PRIVATE, SEAL, environment, read_hashed, read_sealed, seal, to_json, write_file
 from gradveil.rounds import Round, Truth
+from gradveil.tensor_files import read_sealed_tensors, seal_tensors
+from gradveil.training import check_fit
 from gradveil.types import LocalTraining, Update
 
 SCHEMA = 1
-PRIVATE = 0o600
-SENT, RELEASED, BUFFER, LABELS = "sent/", "released/", "buffer/", "labels"
+SENT, RELEASED, BUFFER, LABELS, MADE = "sent/", "released/", "buffer/", "labels", "made"
 KEYS = {
     *("schema", "model", "model_defences", "known_defences", "local", "images", "participants", "phase", "client"),
     *("round", "environment", "sha256", SEAL),
@@ -108,7 +109,7 @@ def read_capsule(path: Path, model: str | nn.Module | None = None) -> Round:
         raise DataError(f"{paths.description} is no capsule of schema {SCHEMA}: it differs in {odd}")
     tensors = read_tensors(paths.tensors, str(record["sha256"]))
     try:
-        return Round(
+        captured = Round(
             read_spec(paths.description, record["model"], model),
             parse_defences(record["model_defences"]),
             take(tensors, SENT),
@@ -124,8 +125,11 @@ def read_capsule(path: Path, model: str | nn.Module | None = None) -> Round:
             str(record["phase"]),
             int(record["client"]),
         )
+        if captured.spec.module is None:
+            check_fit(paths.description, captured.spec, captured.model_defences, captured.weights)
     except (InputError, TypeError, ValueError, AttributeError, KeyError) as error:
         raise DataError(f"{paths.description} describes no round that can be attacked: {error}") from error
+    return captured
 
 
 def read_spec(path: Path, record: Mapping[str, Any], model: str | nn.Module | None) -> ModelSpec:
@@ -144,7 +148,10 @@ def read_spec(path: Path, record: Mapping[str, Any], model: str | nn.Module | No
 
 def read_round_number(path: Path) -> int:
     """Read which round a capsule is of."""
-    return int(read_sealed(CapsulePaths.of(path).description)["round"])
+    number = read_sealed(CapsulePaths.of(path).description).get("round")
+    if not isinstance(number, int):
+        raise DataError(f"{path} names the round {number!r:.60}: it must be a whole number; copy the capsule again")
+    return number
 
 
 def write_truth(path: Path, truths: Sequence[Truth], made: Mapping[str, Any]) -> None:
@@ -156,24 +163,19 @@ def write_truth(path: Path, truths: Sequence[Truth], made: Mapping[str, Any]) ->
         "fed_label": torch.tensor([truth.fed_label for truth in truths]),
         "image": torch.tensor([truth.image for truth in truths]),
     }
-    metadata = {"made": json.dumps(dict(made), sort_keys=True)}
-    metadata["sha256"] = digest_truth(tensors, metadata["made"])
-    write_file(CapsulePaths.of(path).truth, save(tensors, metadata), PRIVATE)
+    text = json.dumps(dict(made), sort_keys=True)
+    write_file(CapsulePaths.of(path).truth, seal_tensors(tensors, MADE, text), PRIVATE)
 
 
 def read_truth(path: Path) -> list[Truth]:
     """Read the truth part and check it."""
     path = CapsulePaths.of(path).truth
     try:
-        with safe_open(path, framework="pt") as file:
-            metadata = file.metadata() or {}
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (OSError, SafetensorError) as error:
-        raise DataError(f"{path} cannot be read as the truth of a capsule: {error}") from error
+        tensors, _ = read_sealed_tensors(path, MADE)
+    except DataError as error:
+        raise DataError(f"{error}: copy the truth of the capsule again") from error
     if set(tensors) != TRUTH:
         raise DataError(f"{path} holds no truth of a capsule: give the .truth.safetensors that was kept with it")
-    if digest_truth(tensors, metadata.get("made", "")) != metadata.get("sha256"):
-        raise DataError(f"{path} was changed or damaged (its SHA-256 differs): copy it again")
     return [
         Truth(
             int(tensors["image"][row]),
@@ -186,18 +188,11 @@ def read_truth(path: Path) -> list[Truth]:
     ]
 
 
-def digest_truth(tensors: Mapping[str, Tensor], made: str) -> str:
-    return hashlib.sha256(save(dict(sorted(tensors.items()))) + made.encode()).hexdigest()
-
-
 def read_tensors(path: Path, digest: str) -> dict[str, Tensor]:
     """Read the tensors of a capsule after checking their hash, then that every number is finite."""
     try:
-        content = path.read_bytes()
-        if hashlib.sha256(content).hexdigest() != digest:
-            raise DataError(f"{path} is not the file that its JSON describes (SHA-256 differs): copy both again")
-        tensors: dict[str, Tensor] = load(content)
-    except (OSError, SafetensorError) as error:
+        tensors: dict[str, Tensor] = load(read_hashed(path, digest))
+    except SafetensorError as error:
         raise DataError(f"{path} cannot be read as safetensors: {error}") from error
     for name, tensor in tensors.items():
         if not torch.isfinite(tensor).all():

@@ -12,13 +12,31 @@ GradveilError
 ├── KnowledgeError          an attack needs something that the update does not carry
 └── MissingExtraError       an optional dependency is not installed
 
-Every message says what came, what is allowed, and what to do.
+Every message says what came, what is allowed, and what to do. A name from outside can hold anything: what prints it
+calls `printable`.
 """
 
 from collections.abc import Iterable
 from difflib import get_close_matches
 from importlib import import_module
 from types import ModuleType
+
+
+def printable(text: str) -> str:
+    r"""Escape what a terminal would obey instead of show: control characters, line breaks, bytes that are no text.
+
+    >>> print(printable("a\nb \x1b[31m \udce9"))
+    a\nb \x1b[31m \xe9
+    """
+    return text if text.isprintable() else "".join(map(escape_character, text))
+
+
+def escape_character(character: str) -> str:
+    if character.isprintable():
+        return character
+    code = ord(character)
+    # Python reads a byte that is not UTF-8 as one of these.
+    return f"\\x{code - 0xDC00:02x}" if 0xDC80 <= code <= 0xDCFF else character.encode("unicode_escape").decode()
 
 
 class GradveilError(Exception):

@@ -1,7 +1,6 @@
-"""Result folders and files: how they are claimed, written and described."""
+"""Result files: how they are written, sealed and described."""
 
 import contextlib
-import fcntl
 import hashlib
 import json
 import os
@@ -9,7 +8,7 @@ import platform
 import re
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from datetime import UTC, datetime
 from functools import cache
@@ -19,16 +18,27 @@ from typing import Any, TypeVar
 
 from gradveil import __version__
 from gradveil.errors import DataError, OutputError, SettingsError, UnknownNameError
+from gradveil.files import MAX_BYTES, MAX_JSON_BYTES, read_regular, require_regular
 
 SCHEMA = 1
+PRIVATE, OPEN = 0o600, 0o644
+"""Who can read a file: its owner alone, if it holds private images; everyone."""
+PART = ".gradveil-part"
+"""How the name of a file ends while it is written."""
 SEAL = "sha256_of_content"
+UNSEALED = (
+    "gradveil did not write it, or a version without seals did; if you trust the file, seal it once with "
+    "scripts/seal_files.py of the repository"
+)
 
 
-def write_file(path: Path, content: str | bytes, mode: int = 0o644) -> None:
+def write_file(path: Path, content: str | bytes, mode: int = OPEN) -> None:
     """Write to a temporary name and move the file, so that a reader never sees half a file."""
     data = content.encode() if isinstance(content, str) else content
     try:
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        if path.exists():
+            require_regular(path)  # moving a file onto a device or a pipe would remove it
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=PART)
         try:
             with os.fdopen(handle, "wb") as stream:
                 stream.write(data)
@@ -48,61 +58,6 @@ def to_json(record: Mapping[str, Any]) -> str:
     return json.dumps(record, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def claim_folder(path: Path, command: str, overwrite: bool = False) -> Path:
-    """Make `path` ready for the results of `command`.
-
-    A folder that is not empty is refused, except with `overwrite` if it holds a result of the same command.
-    """
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-        entries = [entry.name for entry in path.iterdir()]
-        with tempfile.NamedTemporaryFile(dir=path):
-            pass
-    except OSError as error:
-        raise OutputError(f"cannot write to {path}: {error.strerror}; choose another folder with --out") from error
-    if entries and not overwrite:
-        raise OutputError(f"{path} is not empty: choose another folder with --out, or pass --overwrite")
-    if entries and f"{command}.json" not in entries:
-        raise OutputError(
-            f"{path} holds no earlier result of 'gradveil {command}' to overwrite: choose another folder with --out"
-        )
-    return path
-
-
-@contextlib.contextmanager
-def claimed_folder(path: Path, command: str, overwrite: bool = False) -> Iterator[Path]:
-    """Claim a folder for a block; if the block fails before it writes anything, remove the new folder."""
-    existed = path.exists()
-    folder = claim_folder(path, command, overwrite)
-    try:
-        yield folder
-    except BaseException:
-        if not existed:
-            with contextlib.suppress(OSError):
-                folder.rmdir()
-        raise
-
-
-@contextlib.contextmanager
-def only_writer(path: Path, busy: str) -> Iterator[None]:
-    """Hold a lock on the file at `path` for a block; while another process holds it, refuse with `busy`.
-
-    A kill lets go of the lock.
-    """
-    try:
-        stream = path.open("ab")
-    except OSError as error:
-        raise OutputError(
-            f"cannot write to {path.parent}: {error.strerror}; choose another folder with --out"
-        ) from error
-    with stream:
-        try:
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            raise OutputError(busy) from error
-        yield
-
-
 def seal(record: Mapping[str, Any]) -> dict[str, Any]:
     """Add the SHA-256 of a record's content to it, so that a change is seen when it is read back."""
     content = {key: value for key, value in record.items() if key != SEAL}
@@ -114,17 +69,50 @@ def canonical(record: Mapping[str, Any]) -> bytes:
     return json.dumps(record, sort_keys=True, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
 
 
+def parse_sealed(text: bytes, advice: str = "copy it again") -> dict[str, Any]:
+    """Parse a sealed record; the ValueError of any other text says what is wrong and what to do."""
+    try:
+        record = json.loads(text)
+    except RecursionError as error:
+        raise ValueError(f"cannot be read as JSON, it is nested too deeply: {advice}") from error
+    except ValueError as error:
+        raise ValueError(f"cannot be read as JSON ({error}): {advice}") from error
+    if not isinstance(record, dict):
+        raise ValueError(f"holds no record: {advice}")
+    if SEAL not in record:
+        raise ValueError(f"has no seal: {UNSEALED}")
+    if not is_sealed(record):
+        raise ValueError(f"was changed or damaged (its SHA-256 differs): {advice}")
+    return record
+
+
+def is_sealed(record: Mapping[str, Any]) -> bool:
+    """Tell whether a record has the seal of its content; a number too large for JSON never was in one."""
+    try:
+        return bool(seal(record)[SEAL] == record[SEAL])
+    except (ValueError, RecursionError):
+        return False
+
+
 def read_sealed(path: Path) -> dict[str, Any]:
     """Read a sealed record; a file that is damaged, changed or no record at all is refused."""
     try:
-        record = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError) as error:
-        raise DataError(f"{path} cannot be read as JSON: {error}; copy it again") from error
-    if not isinstance(record, dict) or SEAL not in record:
-        raise DataError(f"{path} holds no sealed record: give a file that gradveil wrote")
-    if seal(record)[SEAL] != record[SEAL]:
-        raise DataError(f"{path} was changed or damaged (its SHA-256 differs): copy it again")
-    return record
+        return parse_sealed(read_regular(path, MAX_JSON_BYTES))
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror}; copy it again") from error
+    except ValueError as error:
+        raise DataError(f"{path} {error}") from error
+
+
+def read_hashed(path: Path, sha256: object) -> bytes:
+    """Read a file whose SHA-256 a sealed record holds; another file is refused."""
+    try:
+        content = read_regular(path, MAX_BYTES)
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror}; copy it again") from error
+    if hashlib.sha256(content).hexdigest() != sha256:
+        raise DataError(f"{path} is not the file that its JSON describes (SHA-256 differs): copy both again")
+    return content
 
 
 def record(command: str, settings: Mapping[str, Any], figures: Mapping[str, Any]) -> dict[str, Any]:
@@ -195,6 +183,8 @@ def read_settings(
 
     A list becomes a tuple. `readers` turn the JSON of single fields into their values.
     """
+    if not isinstance(record, Mapping):
+        raise SettingsError(f"the {name} settings are {type(record).__name__}: they must be names with values")
     allowed = {entry.name for entry in fields(kind)}  # type: ignore[arg-type]
     unknown = next((key for key in record if key not in allowed), None)
     if unknown is not None:
@@ -207,5 +197,5 @@ def read_settings(
 
     try:
         return kind(**{key: read(key, value) for key, value in record.items()})
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, AttributeError, ArithmeticError) as error:
         raise SettingsError(f"the {name} settings {dict(record)} cannot be read: {error}") from error

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from gradveil import data
-from gradveil.attacks import ATTACKS, Attack, Ensemble, GradientMatching
+from gradveil.attacks import ATTACKS, Attack, CocktailParty, Ensemble, FederatedAveraging, GradientMatching
 from gradveil.client import Client
 from gradveil.data import DataSet
 from gradveil.defences import parse_defences
@@ -112,7 +112,11 @@ def policy_aware(steps: int) -> GradientMatching:
 def shorten(attack: Attack) -> Attack:
     """Keep an attack as it is but for the number of steps and restarts."""
     if isinstance(attack, Ensemble):
-        return Ensemble({name: shorten(member) for name, member in attack.members.items()})
+        return Ensemble({name: shorten(member) for name, member in attack.members.items()}, attack.choice)
+    if isinstance(attack, FederatedAveraging):
+        return replace(attack.with_steps(6), tried=4, kept=2, finalists=1)
+    if isinstance(attack, CocktailParty):
+        return attack.with_steps(6)
     if isinstance(attack, GradientMatching):
         short = attack.with_steps(2 if attack.gradients_per_step > 1 else 6)
         return replace(short, restarts=replace(short.restarts, count=min(2, short.restarts.count)))

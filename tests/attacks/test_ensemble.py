@@ -1,6 +1,5 @@
 """Several attacks as one."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -10,14 +9,13 @@ import torch
 from torch import Tensor
 
 from gradveil.attacks import ATTACKS, Analytic, Attack, Ensemble, GradientMatching, Knowledge, Progress, matching_loss
-from gradveil.attacks.ensemble import MemberResult, choose
 from gradveil.attacks.learned import class_means
 from gradveil.errors import KnowledgeError, SettingsError
 from gradveil.metrics import align, mean_interval, psnr
 from gradveil.rng import generator
 from gradveil.training import BRIEF, train
 from gradveil.transforms import parse_policy
-from gradveil.types import Batch, LocalTraining, Reconstruction, Status, Task, Update
+from gradveil.types import Batch, LocalTraining, Reconstruction, Task, Update
 from tests.attacks.scenes import make_task, policy_aware, recipe, release, sample, sample_task, take, update_of
 
 POLICY = parse_policy("43")  # translateY up or down: two draws
@@ -78,30 +76,6 @@ def test_gives_what_was_fed_and_keeps_to_it_for_the_original() -> None:
     assert torch.equal(result.images, result.transformed), "the member that looks through the policy matches less well"
     untold = both(replace(task, known_defences=()), update, generator(0))
     assert torch.equal(result.images, untold.images)
-
-
-def member(loss: float, inverts: bool) -> MemberResult:
-    """Make a result of this loss; its pictures tell x from T(x)."""
-    pictures = [torch.full((1, 1, 2, 2), value) for value in ((0.3, 0.4) if inverts else (0.1, 0.1))]
-    status: Status = "ok" if math.isfinite(loss) else "failed"
-    fed = pictures[1] if inverts else None
-    made = Reconstruction(pictures[0], torch.zeros(1).long(), loss, status, transformed=fed)
-    return MemberResult("through" if inverts else "plain", made, loss, loss, inverts)
-
-
-@pytest.mark.parametrize(
-    ("plain", "through", "original", "transformed"),
-    [
-        (0.1, 0.2, 0.1, 0.1),
-        (0.1, 0.01, 0.1, 0.4),  # a better match wins at T(x) only
-        (math.inf, 0.2, 0.3, 0.4),  # the other member failed
-    ],
-)
-def test_each_target_has_its_own_winner(plain: float, through: float, original: float, transformed: float) -> None:
-    result = choose(make_task(known=KNOWN), [member(plain, False), member(through, True)])
-    assert result.transformed is not None
-    assert float(result.images[0, 0, 0, 0]) == pytest.approx(original)
-    assert float(result.transformed[0, 0, 0, 0]) == pytest.approx(transformed)
 
 
 def aligned_scores(results: Sequence[Reconstruction], batch: Batch) -> list[float]:

@@ -9,11 +9,12 @@ from gradveil.types import ONE_GRADIENT
 from tests.attacks.scenes import make_task, pictures
 
 
-def fit(size: int = 1) -> tuple[Features, dict[str, torch.Tensor], torch.Tensor]:
+def fit(size: int = 1, with_norms: bool = False) -> tuple[Features, dict[str, torch.Tensor], torch.Tensor]:
     task, batch = make_task(), pictures()
     released = Rehearsal(task, ONE_GRADIENT, batch, size).release(batch, generator(0))
     names, labels = list(released.tensors), batch.labels.view(-1, size)
-    return Features.fit(task, names, 0, [(released.tensors, labels)]), released.tensors, labels
+    features = Features.fit(task, names, 0, [(released.tensors, labels)], with_norms)
+    return features, released.tensors, labels
 
 
 def test_features_are_standardised_and_bounded() -> None:
@@ -25,10 +26,15 @@ def test_features_are_standardised_and_bounded() -> None:
     assert float(found.abs().max()) <= 10
 
 
-def test_the_length_of_an_update_does_not_matter() -> None:
-    features, tensors, labels = fit()
-    longer = {name: 3 * tensor for name, tensor in tensors.items()}
-    torch.testing.assert_close(features(longer, labels), features(tensors, labels), rtol=1e-2, atol=1e-2)
+def test_the_length_of_an_update_shows_in_the_norms_alone() -> None:
+    features, tensors, labels = fit(with_norms=True)
+    longer = {name: 1.5 * tensor for name, tensor in tensors.items()}
+    ours, theirs = features(longer, labels), features(tensors, labels)
+    telling = features.telling
+    torch.testing.assert_close(ours[:, :-telling], theirs[:, :-telling], rtol=1e-2, atol=1e-2)
+    norms = slice(-telling, -features.classes)
+    assert (ours[:, norms] > theirs[:, norms]).all()
+    assert torch.equal(ours[:, -features.classes :], theirs[:, -features.classes :])
 
 
 def test_an_empty_update_has_finite_features() -> None:

@@ -6,10 +6,10 @@ import pytest
 import torch
 
 from gradveil.attacks import find_labels, restore_counts
-from gradveil.attacks.labels import check_labels, read_label, whole_counts
+from gradveil.attacks.labels import add_up_steps, check_labels, read_label, whole_counts
 from gradveil.errors import KnowledgeError
 from gradveil.rng import generator
-from gradveil.types import LocalTraining
+from gradveil.types import LocalTraining, Update
 from tests.attacks.scenes import make_task, pictures, release, sample, sample_task, take, update_of
 
 
@@ -60,3 +60,15 @@ def test_what_cannot_be_read_is_refused() -> None:
     with pytest.raises(KnowledgeError, match="one entry per class"):
         check_labels(task, headless)
     check_labels(task, replace(headless, labels=torch.tensor([1])))
+
+
+@pytest.mark.parametrize("nesterov", [False, True])
+def test_momentum_repeats_steps(nesterov: bool) -> None:
+    local = LocalTraining(steps=3, momentum=0.5, nesterov=nesterov)
+    update = Update({"weight": torch.zeros(1)}, 1, local)
+    weight = torch.nn.Parameter(torch.zeros(1))
+    optimiser = torch.optim.SGD([weight], lr=1.0, momentum=0.5, nesterov=nesterov)
+    for _ in range(3):
+        weight.grad = torch.ones(1)
+        optimiser.step()
+    assert add_up_steps(update) == pytest.approx(-float(weight.detach()))

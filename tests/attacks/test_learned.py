@@ -58,6 +58,27 @@ def test_an_untrained_network_gives_images_away_and_the_wrong_update_does_not() 
 
 
 @pytest.mark.slow
+def test_norms_give_images_away_where_every_direction_is_drawn() -> None:
+    """CENSOR keeps the norm of each tensor; the update of another image of the class says nothing."""
+    images, defence = range(60), "censor:trials=1"
+    train = sample().train.take(torch.arange(1000))
+    public = Batch(train.images, train.labels)
+    task = replace(sample_task(), public=public, known_defences=parse_defences([defence]))
+    updates = [update_of(task, take([image]), defences=[defence], seed=image) for image in images]
+    results = Learned(draws=1, width=16, epochs=1).attack_many(task, updates, [generator(0, image) for image in images])
+    rebuilt, batch = torch.cat([one.images for one in results]), take(images)
+    floor = psnr(class_means(public, 10).view(-1, *task.shape)[batch.labels], batch.pixels())
+    gained = mean_interval((psnr(rebuilt, batch.pixels()) - floor).tolist())
+    assert gained.low is not None
+    assert gained.low > 0
+    swapped = rebuilt.clone()
+    for label in range(10):
+        own = (batch.labels == label).nonzero().flatten()
+        swapped[own] = rebuilt[own.roll(1)]
+    assert mean_interval((psnr(swapped, batch.pixels()) - floor).tolist()).mean < 0
+
+
+@pytest.mark.slow
 def test_learns_once_for_all_updates_of_a_task(monkeypatch: pytest.MonkeyPatch) -> None:
     lessons: list[learned.Lesson] = []
     learn = learned.Lesson.learn

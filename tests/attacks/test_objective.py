@@ -85,6 +85,16 @@ def test_known_noise_sets_the_weight_of_the_variation() -> None:
     torch.testing.assert_close(strong, 4 * weak)
 
 
+def test_several_noisy_updates_weigh_more_against_the_variation() -> None:
+    task = make_task(known=["gaussian:0.001"])
+    points = make_points(task)
+    objective = make_objective(task, Priors(), knowledge=Knowledge(noise=True))
+    alone = objective.variation_weight(points, objective.evaluate(points), 0, 10)
+    objective.observations = objective.observations * 4
+    four = objective.variation_weight(points, objective.evaluate(points), 0, 10)
+    torch.testing.assert_close(torch.as_tensor(alone), 4 * torch.as_tensor(four))
+
+
 def test_runs_are_put_back_to_where_the_second_stage_began() -> None:
     task = make_task()
     points, objective = make_points(task), make_objective(task, Priors())

@@ -31,7 +31,7 @@ def test_one_by_one_or_side_by_side_is_the_same(name: str, mode: str) -> None:
     torch.testing.assert_close(alone, observation.released, rtol=1e-3, atol=1e-5)
 
 
-@pytest.mark.parametrize("defence", ["prune:95", "topk:5", "soteria:40", "sign", "prune:95,sign"])
+@pytest.mark.parametrize("defence", ["prune:95", "topk:5", "soteria:40", "sign", "prune:95,sign", "percentile"])
 def test_the_true_image_matches_through_a_known_release(defence: str) -> None:
     batch = Batch(torch.rand(1, 1, 12, 12, generator=generator(1)), torch.tensor([2]))
     task = plain_task(small_model())
@@ -45,6 +45,55 @@ def test_the_true_image_matches_through_a_known_release(defence: str) -> None:
         torch.testing.assert_close(candidate.sign(), observation.released.sign())
     else:
         torch.testing.assert_close(candidate, observation.released, rtol=1e-3, atol=1e-5)
+
+
+@pytest.mark.parametrize("defence", ["oasis", "oasis:minor+hflip", "censor", "censor,oasis"])
+def test_the_true_image_matches_what_the_client_is_known_to_compute(defence: str) -> None:
+    batch = Batch(torch.rand(1, 1, 12, 12, generator=generator(1)), torch.tensor([2]))
+    task = plain_task(small_model())
+    update = update_of(task, batch, defences=defence.split(","))
+    told = replace(task, known_defences=parse_defences(defence.split(",")))
+    assert matching_loss(task, update, batch.images, batch.labels) > 1e-3
+    assert matching_loss(told, update, batch.images, batch.labels) == pytest.approx(0, abs=1e-5)
+    assert matching_loss(told, update, 1 - batch.images, batch.labels) > 1e-5
+
+
+def test_a_known_cap_on_the_length_shortens_candidates() -> None:
+    batch = Batch(torch.rand(1, 1, 12, 12, generator=generator(1)), torch.tensor([2]))
+    task = plain_task(small_model())
+    update = update_of(task, batch, defences=["clip:0.01"])
+    pixels, labels = batch.images[None], batch.labels[None]
+    apart = []
+    for known in ((), parse_defences(["clip:0.01"])):
+        observation = observe(replace(task, known_defences=known), [update], torch.arange(1))
+        apart.append(float((observation.candidate(pixels, labels) - observation.released).detach().norm()))
+    assert apart[1] < 1e-4 * apart[0]
+
+
+def test_coarse_rounding_is_weighed_and_fine_rounding_is_not() -> None:
+    batch = Batch(torch.rand(1, 1, 12, 12, generator=generator(1)), torch.tensor([2]))
+    task = plain_task(small_model())
+    for bits, weighed in ((2, True), (3, True), (4, False)):
+        update = update_of(task, batch, defences=[f"quantise:{bits}"])
+        told = replace(task, known_defences=parse_defences([f"quantise:{bits}"]))
+        observation = observe(told, [update] * 2, torch.arange(2)).keep(torch.tensor([1]))
+        candidate = observation.candidate(batch.images[None], batch.labels[None]).detach()
+        plain = cosine(candidate, observation.released, observation.sizes)
+        found = observation.measure(cosine, candidate)
+        assert torch.equal(found[0], plain[0]) != weighed
+        assert found[1].isfinite().all()
+
+
+def test_the_draw_of_a_bottleneck_is_read_off_and_repeated() -> None:
+    known = parse_defences(["precode:width=4"])
+    model = known[0].model(small_model(), generator(1))
+    batch = Batch(torch.rand(1, 1, 12, 12, generator=generator(1)), torch.tensor([2]))
+    task = replace(plain_task(model), known_defences=known)
+    update = update_of(task, batch)
+    assert observe(task, [update], torch.arange(1)).release.shown is None
+    assert matching_loss(task, update, batch.images, batch.labels) == pytest.approx(0, abs=1e-5)
+    assert matching_loss(task, update, 1 - batch.images, batch.labels) > 3e-5
+    assert matching_loss(replace(task, known_defences=()), update, batch.images, batch.labels) > 1e-3
 
 
 def test_what_a_known_bottleneck_drew_is_left_out() -> None:

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from gradveil.attacks import Priors
-from gradveil.attacks.priors import disagreement, energy, total_variation, variation_slope
+from gradveil.attacks import Priors, opponent_slope, variation_slope
+from gradveil.attacks.priors import disagreement, energy, opponent_variation, pass_gap, total_variation
 from gradveil.errors import SettingsError
 from gradveil.rng import generator
 
@@ -19,6 +19,31 @@ def test_the_slope_of_the_total_variation_is_known() -> None:
     images = torch.randn(2, 3, 2, 5, 4, generator=generator(0), requires_grad=True)
     (expected,) = torch.autograd.grad(total_variation(images).sum(), images)
     torch.testing.assert_close(variation_slope(images.detach()), expected)
+
+
+def test_opponent_colours_make_a_change_of_colour_cost_more_than_one_of_brightness() -> None:
+    flat = torch.ones(1, 1, 3, 4, 4)
+    brighter, redder = flat.clone(), flat.clone()
+    brighter[..., 1:3, 1:3] = 2
+    redder[:, :, 0, 1:3, 1:3] = 4  # three times the change, in one colour of three
+    values = [float(opponent_variation(one) - opponent_variation(flat)) for one in (brighter, redder)]
+    assert float(total_variation(brighter)) == pytest.approx(float(total_variation(redder)))
+    assert values[1] > 2 * values[0] > 0
+
+
+def test_the_border_is_held_to_the_mean_colour() -> None:
+    flat = torch.full((1, 1, 1, 3, 3), 2.0)
+    # Four of nine pixels have one neighbour beyond the border, one has two.
+    assert float(opponent_variation(flat)) == pytest.approx((4 * 2 + 2 * 2**0.5) / 9, rel=1e-5)
+
+
+def test_the_slope_of_the_opponent_variation_is_its_own() -> None:
+    images = torch.randn(2, 1, 3, 5, 4, generator=generator(0), dtype=torch.float64)
+    moved = images.clone()
+    moved[0, 0, 1, 2, 2] += 1e-6
+    measured = (opponent_variation(moved) - opponent_variation(images))[0] / 1e-6
+    assert float(opponent_slope(images)[0, 0, 1, 2, 2]) == pytest.approx(float(measured), rel=1e-4)
+    assert not opponent_slope(images).requires_grad
 
 
 def test_disagreement_is_within_a_target() -> None:
@@ -57,3 +82,20 @@ def test_priors_stay_on_the_device() -> None:
         assert values.is_meta
         assert values.shape == (2,)
     assert variation_slope(images).is_meta
+
+
+def test_the_total_variation_can_be_left_out_and_the_rest_stays() -> None:
+    left = Priors(total_variation=1.0, last_variation=0.3, relative=True, energy=0.5).without_variation()
+    assert left.variation_weight(3, 10) == 0
+    assert (left.energy, left.relative) == (0.5, True)
+
+
+def test_passes_agree_if_they_use_the_same_images_in_any_order() -> None:
+    images = torch.rand(1, 3, 1, 4, 4, generator=torch.Generator().manual_seed(0))
+    labels, order = torch.tensor([[0, 0, 1]]), torch.tensor([2, 1, 0])
+    twice, names = torch.cat([images, images[:, order]], 1), torch.cat([labels, labels[:, order]], 1)
+    assert float(pass_gap(twice, names, 3)) < 1e-12
+    assert float(pass_gap(torch.cat([images, 1 - images], 1), labels.repeat(1, 2), 3)) > 1e-3
+    # The third pass is not complete and left out; a single one has nothing to agree with.
+    assert float(pass_gap(torch.cat([twice, 9 * images[:, :1]], 1), torch.cat([names, labels[:, :1]], 1), 3)) < 1e-12
+    assert float(pass_gap(images, labels, 3)) == 0

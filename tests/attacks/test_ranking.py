@@ -31,10 +31,19 @@ def test_the_truth_matches_what_was_released(local: LocalTraining) -> None:
 
 
 def test_every_kind_of_local_training_is_simulated_once() -> None:
-    comparison = Comparison(make_task())
-    one = comparison.simulation(LocalTraining())
-    assert comparison.simulation(LocalTraining()) is one
-    assert comparison.simulation(LocalTraining(mode="train")) is not one
+    task = make_task()
+    comparison, update = Comparison(task), update_of(task, pictures(count=1))
+    one = comparison.simulation(update)
+    assert comparison.simulation(replace(update, images=2)) is one
+    assert comparison.simulation(replace(update, local=LocalTraining(mode="train"))) is not one
+
+
+def test_an_update_that_shows_its_draw_has_a_simulation_of_its_own() -> None:
+    task = make_task()
+    known = parse_defences(["precode:width=4"])
+    told = replace(task, model=known[0].model(task.model, generator(0)), known_defences=known)
+    comparison, update = Comparison(told), update_of(told, pictures(count=1))
+    assert comparison.simulation(update) is not comparison.simulation(update)
 
 
 def test_a_failed_result_is_infinitely_far() -> None:

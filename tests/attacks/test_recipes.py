@@ -2,7 +2,21 @@
 
 import pytest
 
-from gradveil.attacks import ATTACKS, Ensemble, GradientMatching, find_attack, name_attack
+from gradveil.attacks import (
+    ATTACKS,
+    Descent,
+    Ensemble,
+    GradientMatching,
+    Priors,
+    Tiles,
+    WithFeatures,
+    cosine,
+    find_attack,
+    name_attack,
+    opponent_slope,
+    soft_sign,
+    warm_cosine,
+)
 from gradveil.errors import UnknownNameError
 from tests.attacks.scenes import recipe
 
@@ -29,12 +43,21 @@ def test_the_default_is_the_published_attack() -> None:
     assert recipe("adam-cosine").descent.steps == 4800
 
 
+def test_modern_has_the_settings_of_the_preset_in_breaching() -> None:
+    modern = recipe("modern")
+    assert modern.distance == WithFeatures(cosine, 0.1)
+    assert modern.priors == Priors(total_variation=0.1, variation=opponent_slope)
+    assert modern.start == Tiles(4)
+    assert modern.descent == Descent(learning_rate=0.1, schedule=warm_cosine, steps=24_000, sign=soft_sign)
+    assert (modern.restarts.count, modern.second_stage) == (1, None)
+
+
 def test_steps_reach_every_member_that_takes_any() -> None:
     shortened = ATTACKS["standard"].with_steps(40)
     assert isinstance(shortened, Ensemble)
     steps = {
         name: member.descent.steps for name, member in shortened.members.items() if isinstance(member, GradientMatching)
     }
-    assert set(shortened.members) - set(steps) == {"analytic", "spear"}
+    assert set(shortened.members) - set(steps) == {"analytic", "spear", "learned"}
     assert steps.pop("l-bfgs") == 2, "one of its steps takes twenty gradients"
     assert set(steps.values()) == {40}

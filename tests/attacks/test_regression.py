@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from gradveil.attacks.regression import Blend, Moments, Ridge, Stacked, choose, pair_ties, train_network
+from gradveil.attacks.regression import Blend, LastColumns, Moments, Ridge, Stacked, choose, pair_ties, train_network
 from gradveil.rng import generator
 
 
@@ -37,6 +37,12 @@ def test_the_map_with_the_best_pictures_is_kept() -> None:
     best, score = choose([bad, good, Blend(good, bad, 0.5)], features, base, targets)
     assert best == 1
     assert score > 60
+
+
+def test_a_map_of_the_last_columns_sees_nothing_else() -> None:
+    features = draw(5, 4)
+    found = LastColumns(2, Ridge(torch.eye(2)))(features)
+    assert torch.equal(found, features[:, -2:])
 
 
 def test_one_map_works_on_what_another_predicts() -> None:

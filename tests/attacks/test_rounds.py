@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from gradveil.attacks import ReleasedRound, attack_together
+from gradveil.attacks import ReleasedRound, attack_clients_together, attack_together
 from gradveil.errors import KnowledgeError
 from gradveil.metrics import psnr
 from gradveil.rng import generator
@@ -43,3 +43,14 @@ def test_rounds_that_cannot_be_of_the_same_images_are_refused() -> None:
     rounds = [ReleasedRound(task, release(task, count=count)) for count in (1, 2)]
     with pytest.raises(KnowledgeError, match="different numbers"):
         attack_together(recipe("fast"), rounds, generator(0))
+
+
+def test_clients_side_by_side_are_attacked_as_each_alone() -> None:
+    task = make_task(known=[f"policy:{POLICY}"])
+    clients = [[ReleasedRound(task, release(task, image)) for _ in range(2)] for image in (0, 1)]
+    many = attack_clients_together(policy_aware(6), clients, [generator(0), generator(1)])
+    alone = [attack_together(policy_aware(6), own, generator(place)) for place, own in enumerate(clients)]
+    for one, other in zip(many, alone, strict=True):
+        assert float(((one.images - other.images).abs() < 0.02).float().mean()) > 0.9
+    with pytest.raises(KnowledgeError, match="side by side"):
+        attack_clients_together(policy_aware(6), [clients[0], clients[1][:1]], [generator(0), generator(1)])

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from gradveil.attacks import BestGuess, ClassMean, Noise, PublicImage, Start
+from gradveil.attacks import BestGuess, ClassMean, Noise, PublicImage, Start, Tiles
 from gradveil.attacks.starts import FAINT, normalise
 from gradveil.errors import KnowledgeError, SettingsError
 from gradveil.rng import generator
@@ -21,6 +21,16 @@ def test_noise_has_its_deviation() -> None:
     assert float(Noise(0.3).draw(TASK, labels, generator(0)).std()) == pytest.approx(0.3, rel=0.02)
     with pytest.raises(SettingsError, match="0 or more"):
         Noise(-1.0)
+
+
+def test_tiles_repeat_and_are_cut_at_the_border() -> None:
+    drawn = Tiles(5).draw(TASK, LABELS, generator(0))
+    assert drawn.shape == (2, *TASK.shape)
+    assert torch.equal(drawn[..., :5, :5], drawn[..., 5:10, 5:10])
+    assert torch.equal(drawn[..., :2, :], drawn[..., 10:12, :])
+    assert not torch.equal(drawn[0], drawn[1])
+    with pytest.raises(SettingsError, match="1 or more"):
+        Tiles(0)
 
 
 def test_starts_with_public_images_are_near_those_of_the_class() -> None:

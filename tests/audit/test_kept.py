@@ -1,5 +1,6 @@
 """Finished jobs on disk: kept as they end, sealed, and only for the audit that began them."""
 
+import resource
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -143,6 +144,24 @@ def test_two_audits_cannot_share_a_folder(tmp_path: Path) -> None:
             pass
         with pytest.raises(OutputError, match="another audit is at work"):
             discard_work(tmp_path)
+
+
+def test_without_room_for_the_settings_nothing_stays(tmp_path: Path) -> None:
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10, before[1]))
+    try:
+        with pytest.raises(OutputError, match=r"settings\.json"), opened_work(tmp_path, ASKED, False):
+            pass
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_work_that_was_killed_before_its_settings_is_begun_again(tmp_path: Path) -> None:
+    begin(tmp_path / "work")
+    (tmp_path / "work" / "lock").touch()
+    with opened_work(tmp_path, ASKED, False) as kept:
+        assert run(kept, 5) == [25]
 
 
 def test_unfinished_work_can_be_thrown_away(tmp_path: Path) -> None:

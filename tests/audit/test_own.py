@@ -44,8 +44,9 @@ def audit(**arguments: Any) -> AuditReport:
 
 def test_a_model_and_a_loader_are_enough() -> None:
     report = gradveil.audit(Own(), loader(), loss=nn.CrossEntropyLoss(), arms=["crop-flip"], images=2)
-    assert [(one.arm, one.phase) for one in report.summaries] == [("none", "init"), ("crop-flip", "init")]
+    assert [(one.arm, one.phase) for one in report.summaries] == [("none", "given"), ("crop-flip", "given")]
     assert {row.status for row in report.rows} == {"ok"}
+    assert any("the given weights classify" in notice for notice in report.notices)
     assert report.settings.control
     assert report.settings.preset == "quick-1 with another images, phases, training"
     assert str(report.settings.local.loss) == "cross-entropy"

@@ -37,6 +37,15 @@ def test_writes_pictures_curves_and_rows(
         assert name in shown
         with Image.open(out / name) as picture:
             assert min(picture.size) > 50
+    assert (out / "steps.png").stat().st_mode & 0o777 == 0o600, "it shows private images"
+
+
+def test_a_budget_is_recorded_with_what_it_came_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert run(monkeypatch, "--images", "1", "--budget", "0.05", "--out", str(tmp_path / "a")) == 0
+    settings = json.loads((tmp_path / "a" / "attack.json").read_text())["settings"]
+    assert settings["budget"] == 0.05
+    assert settings["gradients"] >= 1
+    assert settings["steps"] is None
 
 
 def test_json_is_the_record_and_nothing_else(
@@ -58,6 +67,7 @@ def test_an_attacker_may_know_the_policy(tmp_path: Path, monkeypatch: pytest.Mon
     ("words", "message"),
     [
         (("--attack", "adam-cosin"), "did you mean 'adam-cosine'"),
+        (("--budget", "0"), "more than 0"),
         (("--images", "many"), "give a number"),
         (("--images", "0"), "give 1 to"),
         (("--images", "3,3"), "different places"),

@@ -3,16 +3,22 @@
 import csv
 import json
 import re
+import resource
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from gradveil import __version__
 from gradveil.cli import main
-from gradveil.data import fashion_mnist_sample
+from gradveil.data import fashion_mnist_sample, load
+from gradveil.folders import only_command
+from gradveil.models import ModelSpec
+from gradveil.rng import generator
 
+WRITTEN = {"report.html", "audit.json", "audit.csv"}
 TINY = ("--images", "2", "--steps", "2", "--phase", "init", "--defence", "none", "--policy", "3-1-7", "--workers", "1")
 
 
@@ -51,6 +57,44 @@ def test_writes_everything_it_names(
         assert [row["psnr_transformed"] for row in csv.DictReader(stream)] == [
             str(row["psnr_transformed"]) for row in record["rows"]
         ]
+
+
+@pytest.mark.parametrize("room", [10, 12_000, 30_000])
+def test_an_audit_out_of_space_has_a_way_on(
+    room: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "run"
+    words = ("audit", "--images", "2", "--steps", "2", "--phase", "init", "--defence", "none", "--workers", "1")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (room, before[1]))
+    try:
+        assert run(monkeypatch, *words, "--out", str(out)) == 2
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    shown = capsys.readouterr().err
+    assert shown.startswith("gradveil: cannot write")
+    assert shown.count("\n") == 1
+    if out.exists():
+        assert run(monkeypatch, *words, "--out", str(out)) == 2
+        assert "go on with --resume, start again with --overwrite" in capsys.readouterr().err
+        assert run(monkeypatch, "audit", "--resume", "--workers", "1", "--out", str(out)) == 0
+    else:
+        assert run(monkeypatch, *words, "--out", str(out)) == 0
+    assert {path.name for path in out.iterdir()} == {*WRITTEN, "pictures", "pictures.safetensors"}
+
+
+@pytest.mark.parametrize("left", ["work", "pictures.safetensors"])
+def test_what_an_audit_left_can_be_overwritten(
+    left: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / left).mkdir() if left == "work" else (tmp_path / left).write_bytes(b"half")
+    words = ("audit", "--images", "1", "--steps", "1", "--phase", "init", "--defence", "none", "--workers", "1")
+    assert run(monkeypatch, *words, "--out", str(tmp_path)) == 2
+    assert "--overwrite" in capsys.readouterr().err
+    with only_command(tmp_path, "audit"):
+        assert run(monkeypatch, *words, "--out", str(tmp_path), "--overwrite") == 2
+    assert "another command is at work" in capsys.readouterr().err
+    assert run(monkeypatch, *words, "--out", str(tmp_path), "--overwrite") == 0
 
 
 def test_the_attacker_is_told_unless_asked_otherwise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,6 +196,22 @@ def test_json_is_all_that_is_printed(
     assert printed.err == ""
 
 
+def test_trained_weights_are_attacked_as_they_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A plain state_dict: the phase is `given`, the loss plain cross-entropy, and the page never says untrained."""
+    sample = load("fashion-mnist-sample")
+    spec = ModelSpec("lenet-relu", sample.shape, sample.classes, sample.mean, sample.std)
+    torch.save(spec.build(generator(3, "model")).state_dict(), tmp_path / "mine.pt")
+    words = ("--images", "2", "--steps", "2", "--defence", "none", "--workers", "1", "--out", str(tmp_path / "a"))
+    assert run(monkeypatch, "audit", "--checkpoint", str(tmp_path / "mine.pt"), "--model", "lenet-relu", *words) == 0
+    record = json.loads((tmp_path / "a" / "audit.json").read_text())
+    assert [one["phase"] for one in record["summaries"]] == ["given"]
+    assert record["settings"]["local"]["loss"] == "cross-entropy"
+    assert "the given weights classify" in " ".join(capsys.readouterr().out.split())
+    assert "untrained" not in (tmp_path / "a" / "report.html").read_text()
+
+
 @pytest.mark.parametrize(
     ("words", "hint"),
     [
@@ -167,12 +227,19 @@ def test_json_is_all_that_is_printed(
         (("--images", "1001"), "fewer"),
         (("--phase", "later"), "init, step-N, epoch-N or final"),
         (("--phase", "epoch-9"), "epoch-3"),
+        (("--phase", "given"), "weights that come from elsewhere"),
+        (("--checkpoint", "nowhere.pt"), "name the model with --model"),
+        (("--checkpoint", "nowhere.pt", "--model", "lenet"), "is no file"),
+        (("--checkpoint", "nowhere.pt", "--phase", "final"), "leave out --phase"),
+        (("--loss", "hope"), "cross-entropy"),
         (("--labels", "guessed"), "known or hidden"),
         (("--device", "abacus"), "auto, cpu"),
         (("--seed", "-1"), "from 0 to"),
         (("--workers", "0"), "1 or more"),
         (("--epochs", "0"), "1 or more"),
         (("--steps", "0"), "1 or more"),
+        (("--budget", "-1"), "more than 0"),
+        (("--budget", "1", "--steps", "3"), "give one of them"),
         (("--preset", "quik"), "quick"),
         (("--epsilon", "0"), "above 0"),
         (("--delta", "2"), "between 0 and 1"),
@@ -180,6 +247,7 @@ def test_json_is_all_that_is_printed(
         (("--fail-above", "-3"), "decibels from 0"),
         (("--ray", "nowhere"), "HOST:PORT"),
         (("--resume",), "no unfinished audit to resume"),
+        (("--together",), "name them with --capsule"),
     ],
 )
 def test_nonsense_ends_in_one_line(

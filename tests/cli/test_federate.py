@@ -16,6 +16,7 @@ from gradveil.cli.federate import choose_local, make_table, read_rounds, write_a
 from gradveil.errors import SettingsError
 from gradveil.federated import FEDAVG, Dropped, RoundOutcome
 from gradveil.federated.state import read_state
+from gradveil.folders import only_command
 from gradveil.training import load_checkpoint
 
 QUICK = ("--model", "lenet", "--clients", "4", "--batch-size", "4", "--seed", "1")
@@ -28,6 +29,39 @@ def run(monkeypatch: pytest.MonkeyPatch, *options: str) -> int:
     except SystemExit as end:
         return int(end.code or 0)
     return 0
+
+
+def test_what_a_run_left_has_a_way_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "resume.safetensors").write_bytes(b"half")
+    (tmp_path / "journal.jsonl").touch()
+    for options, named in (((), "--overwrite"), (("--resume",), "--overwrite")):
+        assert run(monkeypatch, "--rounds", "1", "--out", str(tmp_path), *options) == 2
+        assert named in capsys.readouterr().err
+    with only_command(tmp_path, "federate"):
+        assert run(monkeypatch, "--rounds", "1", "--out", str(tmp_path), "--overwrite") == 2
+    assert "another command is at work" in capsys.readouterr().err
+    assert run(monkeypatch, "--rounds", "1", "--out", str(tmp_path), "--overwrite") == 0
+
+
+def test_a_changed_or_shortened_journal_is_not_gone_on_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(monkeypatch, "--rounds", "2", "--out", str(tmp_path)) == 0
+    (tmp_path / "federate.json").unlink()
+    journal = tmp_path / "journal.jsonl"
+    whole = journal.read_text()
+    capsys.readouterr()
+    for text, message in (
+        (whole.replace('"valid": 4', '"valid": 3', 1), "line 1, was changed"),
+        (whole.splitlines(keepends=True)[1], "lacks rounds"),
+    ):
+        journal.write_text(text)
+        assert run(monkeypatch, "--rounds", "2", "--out", str(tmp_path), "--resume") == 2
+        assert message in capsys.readouterr().err
+    journal.write_text(whole)
+    assert run(monkeypatch, "--rounds", "2", "--out", str(tmp_path), "--resume") == 0
 
 
 def test_a_run_leaves_its_files_and_a_checkpoint_for_other_commands(

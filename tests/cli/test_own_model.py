@@ -6,6 +6,11 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
+
+from gradveil.cli import main
+from gradveil.training import load_checkpoint
+from tests.models.test_own import OWN
 
 MODEL = '''
 import torch
@@ -50,6 +55,25 @@ def test_it_is_found_and_used(tmp_path: Path, words: str) -> None:
     done = run(tmp_path, *words.split(), "--model", "own_model:Own", "--out", "result", "--json")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["settings"]["model"] == "own_model:Own"
+
+
+@pytest.mark.parametrize("name", ["Frozen", "Unused", "Tied", "Counting", "LazyButCalled"])
+def test_an_odd_model_is_trained_and_its_checkpoint_loads(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "own_models.py").write_text(OWN.replace("3072", "784").replace("3, 32, 32", "1, 28, 28"))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [place for place in sys.path if place])
+    monkeypatch.delitem(sys.modules, "own_models", raising=False)
+    words = f"train --model own_models:{name} --epochs 1 --fraction 0.01 --batch-size 16 --out result -q"
+    monkeypatch.setattr(sys, "argv", ["gradveil", *words.split()])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 0
+    loaded = load_checkpoint(Path("result/final.safetensors"), f"own_models:{name}")
+    state = loaded.build().state_dict()
+    assert state.keys() == loaded.weights.keys()
+    assert all(torch.equal(state[key], tensor) for key, tensor in loaded.weights.items())
 
 
 @pytest.mark.slow

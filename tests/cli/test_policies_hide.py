@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import click
 import pytest
 
 from gradveil.cli.policies_hide import choose_trials
@@ -27,7 +28,8 @@ def test_a_study_goes_on_with_its_own_lines_and_not_with_others(tmp_path: Path) 
     trial = HideTrial("none", 0)
     journal = Journal(tmp_path / "journal.jsonl")
     journal.append({"trial": trial.to_record(), "study": {"data": "some", **trial.versions()}})
-    prepare_folder(tmp_path, table=False, field="trial", study="policies-hide", versions=RUN)
+    with click.Context(click.Command("policies-hide")):
+        prepare_folder(tmp_path, table=False, fields=["trial"], study="policies-hide", versions=RUN)
     journal.append({"trial": trial.to_record(), "study": {**trial.versions(), "standard_version": 6}})
     with pytest.raises(SettingsError, match="standard_version 6"):
-        prepare_folder(tmp_path, table=False, field="trial", study="policies-hide", versions=RUN)
+        prepare_folder(tmp_path, table=False, fields=["trial"], study="policies-hide", versions=RUN)

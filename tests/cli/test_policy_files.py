@@ -10,6 +10,7 @@ from gradveil.cli import main
 from gradveil.cli.policy_files import read_arm, read_policy
 from gradveil.cli.train import choose_defences
 from gradveil.errors import PolicyError
+from gradveil.results import seal
 
 RECORD = {
     "schema": 1,
@@ -21,7 +22,7 @@ RECORD = {
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     path = tmp_path / "policies.json"
-    path.write_text(json.dumps(RECORD))
+    path.write_text(json.dumps(seal(RECORD)))
     return path
 
 
@@ -39,6 +40,16 @@ def test_a_file_stands_for_its_hybrid_and_a_rank_for_one_policy(file: Path) -> N
 def test_other_files_are_refused(file: Path, content: str) -> None:
     file.write_text(content)
     with pytest.raises(PolicyError):
+        read_policy(str(file))
+    if content.startswith("{"):
+        file.write_text(json.dumps(seal(json.loads(content))))
+        with pytest.raises(PolicyError):
+            read_policy(str(file))
+
+
+def test_a_changed_file_is_refused(file: Path) -> None:
+    file.write_text(file.read_text().replace("43-18-18", "43-18-19", 1))
+    with pytest.raises(PolicyError, match=r"policies\.json was changed or damaged"):
         read_policy(str(file))
 
 

@@ -1,6 +1,5 @@
 """What a study cannot do is refused before it trains anything or makes a folder."""
 
-import json
 import shutil
 import sys
 from pathlib import Path
@@ -8,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from gradveil.cli import main
+from gradveil.journal import Journal
 
 MEASURED = Path(__file__).parents[2] / "docs" / "measured"
 
@@ -21,6 +21,9 @@ MEASURED = Path(__file__).parents[2] / "docs" / "measured"
         (["attacks", "--part", "policy", "--model", "lenet"], "choose from lenet-relu"),
         (["defences", "--part", "nope"], "bundled"),
         (["policies-hide", "--arm", "nope"], "crop-flip"),
+        (["batches", "--model", "nope"], "lenet-relu"),
+        (["batches", "--attack", "nope"], "cocktail-party"),
+        (["attackers", "--part", "nope"], "versions"),
         (["defences", "--part", "colour"], "--colour cifar100"),
     ],
 )
@@ -51,7 +54,16 @@ def run(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
 @pytest.fixture
 def measured(tmp_path: Path) -> Path:
     """Copy the journals and tables of the documentation."""
-    for name in ("attacks", "defences", "defences-longer", "policies-hide", "policies-hide-1"):
+    for name in (
+        "attacks",
+        "attackers",
+        "defences",
+        "defences-longer",
+        "policies-hide",
+        "policies-hide-1",
+        "told-defences",
+        "batches",
+    ):
         (tmp_path / name).mkdir()
         for file in (*(MEASURED / name).glob("*.jsonl"), *(MEASURED / name).glob("*.md")):
             shutil.copy(file, tmp_path / name)
@@ -65,7 +77,10 @@ def measured(tmp_path: Path) -> Path:
         ("defences", ["defences"]),
         ("defences-longer", ["defences", "--attack", "fast", "--steps", "1200"]),
         ("policies-hide", ["policies-hide"]),
+        ("attackers", ["attackers"]),
         ("policies-hide-1", ["policies-hide"]),
+        ("told-defences", ["told-defences"]),
+        ("batches", ["batches"]),
     ],
 )
 def test_the_tables_of_the_documentation_are_those_of_their_journals(
@@ -113,8 +128,8 @@ def test_an_empty_journal_and_one_of_two_versions_have_no_table(
     measured: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     journal, table = (measured / "attacks" / name for name in ("journal.jsonl", "attacks.md"))
-    good, lines = table.read_bytes(), journal.read_text().splitlines()
-    journal.write_text("\n".join([*lines, json.dumps({**json.loads(lines[0]), "audit_version": 2})]) + "\n")
+    good = table.read_bytes()
+    Journal(journal).append({**Journal(journal).read()[0], "audit_version": 2})
     assert run(monkeypatch, "attacks", "--table", "--out", str(journal.parent)) == 2
     assert "253 lines of audit_version 1" in capsys.readouterr().err
     journal.write_text("")

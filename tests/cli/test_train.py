@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from gradveil.cli import main
+from gradveil.folders import only_command
 from gradveil.training import load_checkpoint, read_curves
 
 QUICK = ("--model", "lenet-relu", "--fraction", "0.05", "--epochs", "2", "--batch-size", "50", "--threads", "1")
@@ -51,6 +52,30 @@ def train(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -
 def record_of(folder: Path) -> dict[str, Any]:
     record: dict[str, Any] = json.loads((folder / "train.json").read_text())
     return record
+
+
+@pytest.mark.parametrize("left", [("init.safetensors", "init.json"), ("final.safetensors",), ("resume.safetensors",)])
+def test_what_a_training_left_has_a_way_on(train: Command, tmp_path: Path, left: tuple[str, ...]) -> None:
+    for name in left:
+        (tmp_path / name).write_bytes(b"half")
+    refused = train(*QUICK, "--out", str(tmp_path))
+    assert refused.code == 2
+    assert "--overwrite" in refused.err
+    assert train(*QUICK, "--out", str(tmp_path), "--resume").code == 2
+    assert train(*QUICK, "--out", str(tmp_path), "--overwrite").code == 0
+    assert load_checkpoint(tmp_path / "final.safetensors").spec.name == "lenet-relu"
+    assert not (tmp_path / ".gradveil.lock").exists()
+
+
+def test_a_second_training_in_the_folder_is_refused(train: Command, tmp_path: Path) -> None:
+    with only_command(tmp_path, "audit"):
+        for options in ((), ("--resume",), ("--overwrite",)):
+            refused = train(*QUICK, "--out", str(tmp_path), *options)
+            assert refused.code == 2
+            assert refused.err == (
+                f"gradveil: another command is at work in {tmp_path}: wait for it, or choose another folder with "
+                "--out\n"
+            )
 
 
 def test_everything_is_written(train: Command, tmp_path: Path) -> None:

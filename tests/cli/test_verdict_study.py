@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from gradveil.cli import main
+from gradveil.journal import Journal
 from tests.experiments.test_verdict_tables import make_pool
 
 
@@ -19,7 +20,7 @@ def run(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
 
 def write_journal(folder: Path) -> None:
     line = {"part": "power", "trial": {"data": "sample", "seed": 0}, **make_pool(["leaks", "some"])}
-    (folder / "journal.jsonl").write_text(json.dumps(line) + "\n")
+    Journal(folder / "journal.jsonl").append(line)
 
 
 def test_the_table_is_made_of_the_journal(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

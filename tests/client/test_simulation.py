@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from gradveil.client import Client, Simulation
 from gradveil.client.simulation import NO_DROPOUT, UNKNOWN_ORDER
+from gradveil.defences import Oasis, known_views
 from gradveil.losses import CrossEntropy
 from gradveil.models import build
 from gradveil.rng import generator
@@ -93,6 +94,18 @@ def test_the_mean_of_several_participants_is_simulated(way: str, mode: str) -> N
     updates = [Client(copy.deepcopy(model), local).update(model.state_dict(), c, (), generator(0)) for c in clients]
     simulation = Simulation(model, local.loss, local, SHAPE, participants=2)
     assert_same(simulation(images.images[None], images.labels[None]), 0, aggregate(updates))
+
+
+@pytest.mark.parametrize(("way", "mode"), list(product(("gradient", "momentum"), ("eval", "train"))))
+def test_views_of_every_image_are_fed_as_the_client_feeds_them(way: str, mode: str) -> None:
+    local = replace(WAYS[way], mode=mode)  # type: ignore[arg-type]
+    model, images = network("convnet-2"), batch()
+    known = [Oasis(("major", "shear"))]
+    released = Client(copy.deepcopy(model), local).update(model.state_dict(), images, known, generator(0))
+    simulation = Simulation(model, local.loss, local, SHAPE, views=known_views(known))
+    for runs in (1, 3):
+        many = images.images.expand(runs, -1, -1, -1, -1)
+        assert_same(simulation(many, images.labels.expand(runs, -1)), runs - 1, released)
 
 
 def test_what_cannot_be_known_is_named() -> None:

@@ -1,4 +1,6 @@
+import hashlib
 import pickle
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -107,12 +109,67 @@ def test_an_archive_of_official_size_loads_by_name(tmp_path: Path) -> None:
     row = bytes([0]) + bytes(range(256)) * 12
     rows = b"".join(bytes([label % 3]) + row[1:] for label in range(10_000))
     members = dict.fromkeys((*form.train, *form.test), rows) | {form.class_names: pack_names(form, list(NAMES[False]))}
-    write(form, tmp_path, True, members)
+    path = write(form, tmp_path, True, members)
+    with pytest.raises(DataError, match=r"cifar-10-binary.tar.gz does not hold what was published .*hash differs"):
+        data.load("cifar10", tmp_path)
+    known = {path.name: hashlib.sha256(path.read_bytes()).hexdigest()}
     seen: list[tuple[str, int, int]] = []
-    dataset = data.load("cifar10", tmp_path, lambda *report: seen.append(report))
+    ours = replace(CIFAR10, forms=(replace(form, known=known),))
+    dataset = ours.load(tmp_path, lambda *report: seen.append(report))
     assert seen == [("reading cifar-10-binary.tar.gz", 0, 1), ("reading cifar-10-binary.tar.gz", 1, 1)]
     assert (len(dataset.train), len(dataset.test)) == (50_000, 10_000)
     assert dataset.mean == (0.5, 0.5, 0.5)
+
+
+@pytest.mark.parametrize("form", [BINARY10, PYTHON100], ids=lambda form: form.archive)
+def test_no_flipped_bit_of_an_archive_is_read_as_another_image(form: Form, tmp_path: Path) -> None:
+    path = write(form, tmp_path, True, contents(form, PER_FILE[is_hundred(form)]))
+    whole, good = path.read_bytes(), cifar.hash_content(cifar.read("cifar", form, path))
+    refused = 0
+    for place in range(3, 8 * len(whole), 8 * len(whole) // 41):
+        damaged = bytearray(whole)
+        damaged[place // 8] ^= 1 << place % 8
+        path.write_bytes(damaged)
+        try:
+            assert cifar.hash_content(cifar.read("cifar", form, path)) == good
+        except DataError:
+            refused += 1
+    assert refused >= 40
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: form.archive)
+def test_a_changed_pixel_label_or_name_is_not_the_published_content(form: Form, tmp_path: Path) -> None:
+    members = contents(form, PER_FILE[is_hundred(form)])
+    path = write(form, tmp_path, False, members)
+    whole = cifar.read("cifar", form, path)
+    ours = replace(CIFAR100, content=cifar.hash_content(whole))
+    ours.check(whole, form, path)
+    for split in (whole.train, whole.test):
+        for values in (split.images.view(-1), split.labels):
+            values[5] ^= 1
+            with pytest.raises(DataError, match="it is damaged or was changed; get it again"):
+                ours.check(whole, form, path)
+            values[5] ^= 1
+    renamed = replace(whole, class_names=("other", *whole.class_names[1:]))
+    with pytest.raises(DataError, match="hash differs"):
+        ours.check(renamed, form, path)
+
+
+def test_unpacked_files_are_checked_where_their_hashes_are_known(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    for form in (PYTHON10, BINARY10):
+        write(form, tmp_path, False, contents(form, 6))
+    with pytest.raises(DataError, match=r"data_batch_1 does not hold what was published"):
+        cifar.check_files(PYTHON10, tmp_path / PYTHON10.folder)
+    known = {
+        name: hashlib.md5((tmp_path / PYTHON10.folder / name).read_bytes()).hexdigest()
+        for name in (*PYTHON10.train, *PYTHON10.test, PYTHON10.class_names)
+    }
+    cifar.check_files(replace(PYTHON10, known=known), tmp_path / PYTHON10.folder)
+    assert caplog.messages == []
+    cifar.check_files(BINARY10, tmp_path / BINARY10.folder)
+    assert "cifar-10-binary.tar.gz can be" in caplog.text
 
 
 def test_what_is_not_there_is_said_with_where_and_how(tmp_path: Path) -> None:
@@ -145,7 +202,7 @@ def test_an_archive_with_a_pickle_that_runs_something_runs_nothing(
     ("form", "change", "message"),
     [
         (BINARY10, {"data_batch_2.bin": bytes(3000)}, "data_batch_2.bin has 3,000 bytes, no multiple of 3,073"),
-        (BINARY10, {"test_batch.bin": b""}, "test_batch.bin has 0 bytes"),
+        (BINARY10, {"test_batch.bin": b""}, "test_batch.bin (has 0 bytes|is empty)"),
         (BINARY100, {"train.bin": bytes(3074 * 4)}, "no training image of 99 of its 100 classes"),
         (BINARY10, {"data_batch_1.bin": b"\x09" + bytes(3072)}, "labels from 0 to 9"),
         (PYTHON10, {"test_batch": python2_pickle({"labels": [1]})}, "test_batch holds no whole array"),

@@ -34,6 +34,19 @@ def test_a_folder_becomes_png_files(tmp_path: Path) -> None:
         assert np.array_equal(np.asarray(image), 255 - pixels)
 
 
+def test_a_copy_can_be_read_by_those_who_can_read_the_original(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    for name, mode in (("a.png", 0o600), ("b.png", 0o640)):
+        Image.fromarray(random_pixels(9, 8, 3)).save(tmp_path / "in" / name)
+        (tmp_path / "in" / name).chmod(mode)
+    transform_stored(tmp_path / "in", tmp_path / "out", INVERT, 0, False, silent)
+    assert [(tmp_path / "out" / name).stat().st_mode & 0o777 for name in ("a.png", "b.png")] == [0o600, 0o640]
+    np.savez(tmp_path / "in.npz", images=random_pixels(2, 8, 8))
+    (tmp_path / "in.npz").chmod(0o600)
+    transform_stored(tmp_path / "in.npz", tmp_path / "out.npz", INVERT, 0, False, silent)
+    assert (tmp_path / "out.npz").stat().st_mode & 0o777 == 0o600
+
+
 def test_the_draw_of_an_image_depends_on_the_seed_and_its_name(tmp_path: Path) -> None:
     policies = parse_policy("3-1-7+43-18-18")
     pixels = random_pixels(12, 12)

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from functools import cache
+from pathlib import Path
 
 import pytest
 import torch
@@ -52,7 +53,11 @@ CASES = {
     "dpsgd": Case("dpsgd:noise=0.5:clip=1", "dpsgd:noise=0:clip=1e9"),
     "soteria": Case("soteria:40:probes=4", "soteria:0"),
     "precode": Case("precode:width=8"),
+    "censor": Case("censor:trials=3"),
+    "oasis": Case("oasis:major+shear"),
+    "percentile": Case("percentile", "percentile:percent=0:gamma=1e9"),
 }
+TELLING = ("known_policies", "known_release", "known_views", "known_model", "deviation")
 IDENTITIES = [case.identity for case in CASES.values() if case.identity]
 
 
@@ -101,12 +106,17 @@ def test_each_declares_its_hooks_and_what_an_attacker_can_use(case: Case) -> Non
     defence = parse_defence(case.text)
     assert defence.hooks
     assert set(defence.hooks) <= set(HOOKS)
-    says_something = defence.used != NOTHING_YET
+    assert defence.used != NOTHING_YET
     kind = type(defence)
-    tells = any(
-        getattr(kind, name) is not getattr(Defence, name) for name in ("known_policies", "known_release", "deviation")
-    )
-    assert says_something == tells
+    tells = not kind.smooth or any(getattr(kind, name) is not getattr(Defence, name) for name in TELLING)
+    # Who tells nothing gives the reason.
+    assert tells != defence.used.startswith("nothing, because ")
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_the_documentation_says_what_an_attacker_uses(case: Case) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "defences.md").read_text()
+    assert f"| {parse_defence(case.text).used} |" in page
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
@@ -195,7 +205,13 @@ def test_each_works_in_training(case: Case) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["soteria:40:probes=1", "dpsgd:noise=0.5:clip=1", "precode:width=8,soteria:9:probes=1"]
+    "text",
+    [
+        "soteria:40:probes=1",
+        "dpsgd:noise=0.5:clip=1",
+        "precode:width=8,soteria:9:probes=1",
+        "censor:trials=2,oasis:hflip",
+    ],
 )
 def test_those_that_know_the_model_train_one_with_batch_normalisation(text: str) -> None:
     once = train_briefly(text, "resnet20-1")
@@ -213,6 +229,9 @@ def test_those_that_know_the_model_train_one_with_batch_normalisation(text: str)
         "clip:1e-6",
         "dpsgd:noise=9:clip=1",
         "soteria:95:probes=1",
+        "censor:trials=2",
+        "oasis",
+        "percentile:percent=90",
     ],
 )
 def test_training_uses_what_is_released(text: str) -> None:

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from gradveil.defences import parse_defence
+from gradveil.defences import known_smooth, parse_defence, parse_defences
 from gradveil.rng import generator
 from gradveil.types import Batch
 
@@ -22,3 +22,8 @@ def test_instahide_flips_about_half_of_the_pixels() -> None:
     hidden = parse_defence("instahide").batch(dark, generator(0)).images
     assert set(hidden.unique().tolist()) == {0.0, 1.0}  # type: ignore[no-untyped-call]
     assert float(hidden.mean()) == pytest.approx(0.5, abs=0.06)
+
+
+def test_only_flipped_pixels_are_known_not_to_be_smooth() -> None:
+    assert known_smooth(parse_defences(["mixup", "gaussian:1"]))
+    assert not known_smooth(parse_defences(["gaussian:1", "instahide"]))

@@ -4,8 +4,9 @@ import math
 
 import pytest
 import torch
+from torch import nn
 
-from gradveil.defences import parse_defence
+from gradveil.defences import Quantise, Released, known_release, parse_defence
 from gradveil.rng import generator
 from gradveil.types import Update
 from tests.defences.released import error, release, update
@@ -40,3 +41,19 @@ def test_zeros_pass_through_everything() -> None:
     empty = Update({"weight": torch.zeros(6)}, 1)
     for text in ("prune:50", "topk:10", "clip:1", "sign", "quantise:4"):
         assert not parse_defence(text).release(empty, generator(0)).tensors["weight"].any()
+
+
+def test_an_entry_halfway_between_steps_weighs_least() -> None:
+    known = known_release([Quantise(2)], Released(torch.tensor([[1.0, 0.0, -1.0]]), {"all": 3}, nn.Identity(), 1))
+    assert known.rounding is not None
+    assert torch.equal(known.rounding.steps, torch.ones(1, 3))
+    low, half, high = known.rounding.weights(torch.tensor([[0.001, 0.5, 0.999]]))[0].tolist()
+    assert half == pytest.approx(2)
+    assert low == pytest.approx(high)
+    assert low > 3 * half
+
+
+def test_a_mean_of_several_participants_and_fine_steps_are_not_weighed() -> None:
+    seen, sizes = torch.ones(1, 3), {"all": 3}
+    assert known_release([Quantise(8)], Released(seen, sizes, nn.Identity(), 1)).rounding is None
+    assert known_release([Quantise(2)], Released(seen, sizes, nn.Identity(), 2, participants=2), 2).rounding is None

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from gradveil.experiments.federated import PARTS
-from gradveil.experiments.federated_leak import make_table as make_leak_table
 from gradveil.experiments.federated_leak import trials
 from gradveil.experiments.federated_tables import make_table
+from gradveil.experiments.leak_tables import make_overview
 from gradveil.journal import Journal
 from scripts import measure_gate
 
@@ -20,7 +20,7 @@ def test_the_accuracies_are_those_of_the_journal() -> None:
 
 
 def test_the_leak_is_that_of_the_journal() -> None:
-    table = make_leak_table(trials(), Journal(MEASURED / "leak.jsonl").read())
+    table = make_overview(trials(), Journal(MEASURED / "leak.jsonl").read())
     assert "\n".join(table) in (DOCS / "federated.md").read_text()
 
 

@@ -12,9 +12,9 @@ from gradveil.experiments.federated_leak import (
     LeakStudy,
     LeakTrial,
     cells,
-    make_table,
     trials,
 )
+from gradveil.experiments.leak_tables import make_table
 from gradveil.federated import FederatedSettings
 from gradveil.study import silent
 from gradveil.training import FAST

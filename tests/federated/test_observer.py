@@ -43,3 +43,14 @@ def test_truths_are_not_taken_for_capsules(trained: Path) -> None:
 def test_a_round_that_was_not_captured_is_named(trained: Path) -> None:
     with pytest.raises(DataError, match="no capsule of round 7"):
         observe(trained, small_data(), [7])
+
+
+def test_rounds_of_the_same_images_are_attacked_together(tmp_path: Path) -> None:
+    data = small_data()
+    shares = replace(data, train=data.train.take(torch.arange(3)))
+    settings = FederatedSettings(model="lenet-relu", clients=3, rounds=3, batch_size=1, arm="none")
+    run_federated(settings, shares, tmp_path, capture=(1, 2, 3), keep_truth=True)
+    report = observe(tmp_path, data, [1, 2, 3], ["fast"], steps=4, together=True)
+    assert sorted(row.image for row in report.rows) == [0, 1, 2]
+    assert {row.phase for row in report.rows} == {"round-1"}
+    assert "9 rounds were attacked together: 3 sets of images" in report.notices

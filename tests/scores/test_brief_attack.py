@@ -2,13 +2,13 @@
 
 import torch
 
-from gradveil.attacks import ClassMean, Descent, GradientMatching, Priors
+from gradveil.attacks import ClassMean, Descent, GradientMatching, Priors, unsigned
 from gradveil.scores import BriefAttackScore
 from tests.scores.inputs import NONE, SMOOTHED, make_inputs
 
 
 def test_more_steps_gain_more() -> None:
-    few = GradientMatching(descent=Descent(steps=1, signed=False), priors=Priors(0.0), start=ClassMean())
+    few = GradientMatching(descent=Descent(steps=1, sign=unsigned), priors=Priors(0.0), start=ClassMean())
     many = GradientMatching(descent=Descent(steps=60), start=ClassMean())
     gained = [float(BriefAttackScore(make_inputs(), attack).score(NONE).mean()) for attack in (few, many)]
     assert gained[1] > gained[0] + 0.5

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from gradveil.errors import OutputError, SettingsError
+from gradveil.journal import Journal
 from gradveil.search import SearchResult, SearchSettings
 from gradveil.search.folder import list_differences, open_records, opened_folder
 from tests.search.runs import SMALL, Runner, read_lines
@@ -28,17 +29,28 @@ def test_nothing_to_resume_is_said(tmp_path: Path) -> None:
 def test_an_unfinished_search_is_not_begun_again(tmp_path: Path) -> None:
     with opened_folder(tmp_path / "run", SMALL, False, False):
         pass
-    for overwrite in (False, True):
-        with pytest.raises(OutputError, match="--resume"), opened_folder(tmp_path / "run", SMALL, False, overwrite):
-            pass
+    message = "go on with --resume, start again with --overwrite"
+    with pytest.raises(OutputError, match=message), opened_folder(tmp_path / "run", SMALL, False, False):
+        pass
     with opened_folder(tmp_path / "run", SMALL, True, False) as (journal, records):
         assert journal.read() == [records.header]
+    other = replace(SMALL, seed=1)
+    with opened_folder(tmp_path / "run", other, False, True) as (journal, records):
+        assert journal.read() == [records.header]
+        assert records.header["study"]["seed"] == 1
+
+
+@pytest.mark.parametrize(("resume", "overwrite"), [(True, False), (False, True)])
+def test_a_folder_with_an_empty_journal_has_a_way_on(resume: bool, overwrite: bool, tmp_path: Path) -> None:
+    (tmp_path / "journal.jsonl").touch()
+    with opened_folder(tmp_path, SMALL, resume, overwrite) as (journal, _):
+        assert len(journal.read()) == 1
 
 
 def test_a_second_search_is_kept_out(tmp_path: Path) -> None:
     with opened_folder(tmp_path / "run", SMALL, False, False):
         second = opened_folder(tmp_path / "run", SMALL, True, False)
-        with pytest.raises(OutputError, match="another search"), second:
+        with pytest.raises(OutputError, match="another command is at work"), second:
             pass
     with opened_folder(tmp_path / "run", SMALL, True, False) as (journal, _):
         assert len(journal.read()) == 1
@@ -47,7 +59,7 @@ def test_a_second_search_is_kept_out(tmp_path: Path) -> None:
 def test_a_search_on_images_that_were_chosen_by_position_is_not_resumed(tmp_path: Path) -> None:
     settings = SearchSettings()
     header = {"study": json.loads(json.dumps(settings.to_record())), "environment": {}}
-    (tmp_path / "journal.jsonl").write_text(json.dumps(header) + "\n")
+    Journal(tmp_path / "journal.jsonl").append(header)
     with pytest.raises(SettingsError, match="chose its images differently: start another in a new folder"):
         open_records(tmp_path, settings)
     (tmp_path / "journal.jsonl").unlink()

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+from gradveil.results import seal
 from gradveil.search import SearchResult
 from gradveil.search.report import make_policies
 from gradveil.transforms import from_record
@@ -18,6 +19,6 @@ def test_the_figures_and_the_policies(whole: tuple[Path, SearchResult]) -> None:
     best = min(figures["front"], key=lambda entry: entry["privacy"])
     assert best["privacy"] <= figures["policies"][0]["privacy"]
     policies = json.loads((whole[0] / "policies.json").read_text())
-    assert policies == json.loads(json.dumps(make_policies(figures)))
+    assert policies == json.loads(json.dumps(seal(make_policies(figures))))
     assert str(from_record(policies["hybrid"])) == figures["hybrid"]
     assert [str(from_record(entry)) for entry in policies["policies"]] == [candidate.policy for candidate in kept]

@@ -14,6 +14,7 @@ from safetensors.torch import save
 from gradveil.defences import defend_model, parse_defences
 from gradveil.errors import CheckpointError
 from gradveil.models import ModelSpec
+from gradveil.results import SEAL, seal
 from gradveil.rng import generator
 from gradveil.training import load_checkpoint, save_checkpoint
 
@@ -32,9 +33,9 @@ def path(tmp_path: Path) -> Path:
 
 
 def describe(path: Path, **changes: Any) -> None:
-    """Change the JSON beside the weights."""
+    """Change the JSON beside the weights and seal it again."""
     place = path.with_suffix(".json")
-    place.write_text(json.dumps({**json.loads(place.read_text()), **changes}))
+    place.write_text(json.dumps(seal({**json.loads(place.read_text()), **changes})))
 
 
 def put_weights(path: Path, content: bytes) -> None:
@@ -100,6 +101,20 @@ def test_a_changed_file_is_refused(path: Path) -> None:
     weights["head.bias"][3] += 1
     path.write_bytes(save(weights))
     with pytest.raises(CheckpointError, match="SHA-256 differs"):
+        load_checkpoint(path)
+
+
+def test_a_changed_description_is_refused(path: Path) -> None:
+    described = path.with_suffix(".json")
+    whole = described.read_text()
+    assert whole.count("0.3\n") == 1
+    described.write_text(whole.replace("0.3\n", "0.4\n"))
+    with pytest.raises(CheckpointError, match=r"final\.json was changed or damaged"):
+        load_checkpoint(path)
+    record = json.loads(whole)
+    del record[SEAL]
+    described.write_text(json.dumps(record))
+    with pytest.raises(CheckpointError, match=r"has no seal: .*scripts/seal_files\.py"):
         load_checkpoint(path)
 
 

@@ -276,6 +276,34 @@ def test_resuming_gives_the_same_bits(
     assert run(tmp_path / "cut", resume=True).test_accuracy == whole.test_accuracy
 
 
+@pytest.mark.parametrize("missing", ["final.json", "final.safetensors"])
+def test_a_snapshot_of_the_present_step_that_is_not_whole_is_taken_again(
+    small: DataSet, tmp_path: Path, missing: str
+) -> None:
+    whole = train(make(small), small, QUICK, seed=0, folder=tmp_path, spec=spec(small))
+    (tmp_path / missing).unlink()
+    again = train(make(small, seed=7), small, QUICK, seed=0, folder=tmp_path, spec=spec(small), resume=True)
+    assert same(whole.snapshots["final"], again.snapshots["final"])
+    assert same(load_checkpoint(tmp_path / "final.safetensors").weights, whole.snapshots["final"])
+    (tmp_path / "init.json").unlink()
+    with pytest.raises(CheckpointError, match=r"init\.json .*start the run again with --overwrite"):
+        train(make(small), small, QUICK, seed=0, folder=tmp_path, spec=spec(small), resume=True)
+
+
+def test_there_is_a_state_to_go_on_with_before_there_is_a_snapshot(
+    small: DataSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(*_: object) -> None:
+        raise KillError
+
+    with monkeypatch.context() as patch:
+        patch.setattr("gradveil.training.state.save_checkpoint", stop)
+        with pytest.raises(KillError):
+            train(make(small), small, QUICK, seed=0, folder=tmp_path)
+    again = train(make(small, seed=7), small, QUICK, seed=0, folder=tmp_path, resume=True)
+    assert same(again.snapshots["final"], train(make(small), small, QUICK, seed=0).snapshots["final"])
+
+
 def test_a_run_resumes_only_as_it_was_started(small: DataSet, tmp_path: Path) -> None:
     train(make(small), small, QUICK, seed=0, folder=tmp_path)
     with pytest.raises(SettingsError, match="seed 0, not 1"):

@@ -1,6 +1,6 @@
 """Values that many jobs share."""
 
-import pickle
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from torch import Tensor
 
 from gradveil.rng import generator
 from gradveil.workers import Report, Shared, Workers
-from gradveil.workers.sharing import Here, InFile, recall, remember
+from gradveil.workers.sharing import Here, InFile, recall, remember, shared_in_file
 
 
 @dataclass(frozen=True)
@@ -38,14 +38,26 @@ def test_a_value_stays_in_its_process() -> None:
     assert Here(value).get() is value
 
 
-def test_a_file_is_read_once_for_each_process(tmp_path: Path) -> None:
-    path = tmp_path / "value.pickle"
-    path.write_bytes(pickle.dumps([1, 2]))
-    shared: InFile[list[int]] = InFile(path)
-    first = shared.get()
-    assert first == [1, 2]
-    path.unlink()
+def test_a_file_is_read_once_for_each_process() -> None:
+    with shared_in_file([1, 2]) as shared:
+        first = shared.get()
+        assert first == [1, 2]
+        assert shared.get() is first
     assert shared.get() is first
+    remember("another", 0)
+    with pytest.raises(OSError, match="fd"):
+        shared.get()
+
+
+def test_a_shared_value_has_no_name_in_any_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with Workers(2) as workers:
+        shared = workers.share(torch.zeros(1000))
+        assert isinstance(shared, InFile)
+        assert list(tmp_path.rglob("*")) == []
+        place = Path(f"/proc/{shared.owner}/fd/{shared.handle}")
+        assert place.stat().st_mode & 0o777 == 0o600
+        assert place.stat().st_nlink == 0
 
 
 def test_a_process_keeps_only_the_latest_value() -> None:

@@ -12,9 +12,10 @@ from typing import final
 import torch
 from torch import Tensor, nn
 
-from gradveil.attacks.base import Attack, Progress, layers_draw_like, make_failure
+from gradveil.attacks.base import Attack, Progress, make_failure
 from gradveil.attacks.labels import check_labels, find_labels
 from gradveil.attacks.ranking import Comparison
+from gradveil.attacks.singly import as_one_gradient, attack_singly, conclude, require_tensors
 from gradveil.errors import KnowledgeError
 from gradveil.types import Reconstruction, Task, Update
 
@@ -38,13 +39,7 @@ class Analytic(Attack):
     def check(self, task: Task, updates: Sequence[Update]) -> None:
         layer = first_linear(task)
         for update in updates:
-            if update.local.takes_steps:
-                raise KnowledgeError("the update is of several local steps: its rows mix images; a gradient is needed")
-            missing = {f"{layer.name}.weight", f"{layer.name}.bias"} - set(update.tensors)
-            if missing:
-                raise KnowledgeError(
-                    f"the update lacks {', '.join(sorted(missing))}: both are needed to read images off"
-                )
+            require_tensors(as_one_gradient(update), layer.tensors)
             check_labels(task, update)
 
     def attack_many(
@@ -56,13 +51,12 @@ class Analytic(Attack):
     ) -> list[Reconstruction]:
         self.check(task, updates)
         layer, comparison = first_linear(task), Comparison(task)
-        results = []
-        for done, (update, generator) in enumerate(zip(updates, generators, strict=True), 1):
-            with layers_draw_like(generator):
-                results.append(read_images(comparison, update, layer))
-            if progress is not None:
-                progress(done, len(updates))
-        return results
+        return attack_singly(
+            [as_one_gradient(update) for update in updates],
+            generators,
+            lambda update, _: read_images(comparison, update, layer),
+            progress,
+        )
 
 
 @dataclass(frozen=True)
@@ -71,6 +65,11 @@ class FirstLinear:
 
     name: str
     normalised: bool
+
+    @property
+    def tensors(self) -> tuple[str, str]:
+        """The names of its weight and its bias."""
+        return f"{self.name}.weight", f"{self.name}.bias"
 
 
 def first_linear(task: Task) -> FirstLinear:
@@ -136,18 +135,7 @@ def read_images(comparison: Comparison, update: Update, layer: FirstLinear) -> R
     if update.images > 1:
         pixels = separate(pixels, update.images, pixels.new_tensor(task.mean))
     images = pixels.float().clamp(0, 1)
-    labels = find_labels(task, update)
-    loss = comparison.matching_loss(update, images, labels)
-    sound = math.isfinite(loss) and bool(images.isfinite().all())
-    return Reconstruction(
-        images,
-        labels,
-        loss,
-        "ok" if sound else "failed",
-        ((0, loss),),
-        reason="" if sound else "the images that were read off, or their matching loss, are not finite",
-        approximations=comparison.simulation(update.local).approximations,
-    )
+    return conclude(comparison, update, images, find_labels(task, update))
 
 
 def separate(candidates: Tensor, images: int, colour: Tensor) -> Tensor:

@@ -58,6 +58,11 @@ class Attack(ABC):
         return 0
 
     @property
+    def gradients(self) -> int:
+        """About how many gradients it computes for one image; 0 if it takes no steps."""
+        return 0
+
+    @property
     def inverts_policy(self) -> bool:
         """Whether it rebuilds the image as it was before a known policy, not as the model was fed it."""
         return False

@@ -5,12 +5,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import final
 
+from torch import Tensor
+
 from gradveil.attacks.optimisers import Adam, Optimiser
 from gradveil.errors import SettingsError
 
 Schedule = Callable[[int, int], float]
 """Takes a step, counted from 0, and the number of steps; returns a factor for the learning rate."""
+Sign = Callable[[Tensor, int, int], Tensor]
+"""Takes slopes, a step, counted from 0, and the number of steps; returns what the optimiser gets instead of slopes."""
 DROPS = (3 / 8, 5 / 8, 7 / 8)
+WARM_UP = 50
+"""Steps over which `warm_cosine` raises the learning rate."""
 
 
 def constant(step: int, steps: int) -> float:  # noqa: ARG001
@@ -28,12 +34,41 @@ def cosine_decay(step: int, steps: int) -> float:
     return (1 + math.cos(math.pi * step / steps)) / 2
 
 
+def warm_cosine(step: int, steps: int) -> float:
+    """Raise the learning rate from 0 over 50 steps, then lower it along half a cosine of the length of all steps.
+
+    As breaching's `modern` has it: at the end of few steps the rate has not fallen to 0 yet.
+    """
+    if step <= WARM_UP:
+        return step / WARM_UP
+    return cosine_decay(step - WARM_UP - 1, steps)
+
+
+def hard_sign(slopes: Tensor, step: int, steps: int) -> Tensor:  # noqa: ARG001
+    """Keep the sign alone (Geiping et al., 2020)."""
+    return slopes.sign()
+
+
+def soft_sign(slopes: Tensor, step: int, steps: int) -> Tensor:
+    """Bend steep slopes only: tanh(r·slope)/r, where r falls from 1 to 0 over the steps, as breaching's `modern` does.
+
+    The slopes of a cosine are small, so this all but keeps them.
+    """
+    share = 1 - step / steps
+    return (slopes * share).tanh_() / share
+
+
+def unsigned(slopes: Tensor, step: int, steps: int) -> Tensor:  # noqa: ARG001
+    """Keep the slopes as they are."""
+    return slopes
+
+
 @final
 @dataclass(frozen=True)
 class Descent:
     """How many steps are taken, and how.
 
-    `signed` goes along the sign of the slope; `box` keeps pixels valid. `scales` are the resolutions that take turns,
+    `sign` is what is kept of a slope; `box` keeps pixels valid. `scales` are the resolutions that take turns,
     coarse first: (2, 1) spends half of the steps at half the resolution. A run stops once its distance falls to
     `tolerance` of what it started with.
     """
@@ -42,7 +77,7 @@ class Descent:
     learning_rate: float = 0.1
     schedule: Schedule = three_drops
     steps: int = 4800
-    signed: bool = True
+    sign: Sign = hard_sign
     box: bool = True
     scales: tuple[int, ...] = (1,)
     tolerance: float = 0.0

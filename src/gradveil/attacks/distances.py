@@ -67,7 +67,8 @@ def direction(candidate: Tensor, released: Tensor, _: Sizes) -> tuple[Tensor, Te
     ours = candidate / length
     apart = ours - released / norm_of(released)
     signs = apart.sign()
-    return apart.abs().sum(1), (signs - ours * (ours * signs).sum(1, keepdim=True)) / length
+    along = torch.linalg.vecdot(ours, signs)[:, None]
+    return apart.abs().sum(1), signs.addcmul_(ours, along, value=-1).div_(length)
 
 
 def levelling(candidate: Tensor, released: Tensor, sizes: Sizes) -> Tensor:

@@ -2,15 +2,15 @@
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import final
 
 import torch
 
 from gradveil.attacks.base import Attack, Progress, layers_draw_like, make_failure
-from gradveil.attacks.ranking import Comparison, transformed_of
-from gradveil.defences import known_policies
+from gradveil.attacks.choices import Choice, LowestLoss, MemberResult, is_matched, list_reasons, transforms_images
+from gradveil.attacks.ranking import Comparison
 from gradveil.errors import KnowledgeError, SettingsError
 from gradveil.rng import split
 from gradveil.types import Reconstruction, Task, Update
@@ -18,35 +18,35 @@ from gradveil.types import Reconstruction, Task, Update
 log = logging.getLogger(__name__)
 SHARE = 1000
 """Units of progress that every member has."""
-EXACT = 1e-6
-"""Below this the loss is that of rounding: float32 tells no nearer gradients apart."""
 
 
 @final
 @dataclass(frozen=True)
 class Ensemble(Attack):
-    """Run every member that can be used and keep, image by image, what matches best by one common measure.
+    """Run every member that can be used and keep, image by image, what `choice` takes: the best match by default.
 
     Members take their turn in their order. Later members skip an image that is already matched exactly. If a policy is
     known, the result has the guess of T(x) that matches best of all, and the guess of x that matches best among the
-    members that do not look through the policy: a picture of T(x) (see `choose_original`).
+    members that do not look through the policy: a picture of T(x) (see `choose_original`). A choice that rehearses
+    decides both by what the members did on public images.
     """
 
     members: Mapping[str, Attack]
+    choice: Choice = field(default_factory=LowestLoss)
 
     def __post_init__(self) -> None:
         if not self.members:
             raise SettingsError("an ensemble without members: name at least one attack")
         object.__setattr__(self, "members", MappingProxyType(dict(self.members)))
 
-    def __reduce__(self) -> tuple[type["Ensemble"], tuple[dict[str, Attack]]]:
+    def __reduce__(self) -> tuple[type["Ensemble"], tuple[dict[str, Attack], Choice]]:
         # A read-only mapping cannot be pickled, and attacks travel to worker processes.
-        return Ensemble, (dict(self.members),)
+        return Ensemble, (dict(self.members), self.choice)
 
     @property
     def needs(self) -> tuple[str, ...]:
         known = [need for member in self.members.values() for need in member.needs]
-        return (*dict.fromkeys(known), "only members whose needs are met take part")
+        return (*dict.fromkeys(known), *self.choice.needs, "only members whose needs are met take part")
 
     def refusals(self, task: Task, updates: Sequence[Update]) -> dict[str, str]:
         """Say of each member that cannot be used why not."""
@@ -96,22 +96,27 @@ class Ensemble(Attack):
             return super().with_steps(steps)
         return self.change_stepping(lambda member: member.with_steps(max(1, steps // member.gradients_per_step)))
 
-    def with_budget(self, gradients: int) -> Attack:
-        """Share a number of gradients out among the members that take steps.
+    @property
+    def gradients(self) -> int:
+        members = self.members.values()
+        return sum(member.gradients for member in members if not member.needs_known_defence)
 
-        Those that need to know a defence get as many as the others, on top.
+    def with_budget(self, gradients: int) -> Attack:
+        """Share a number of gradients out among the members that take steps, in proportion to their own numbers.
+
+        Those that need to know a defence are scaled alike, on top.
         """
         if self.gradients_per_step == 0:
             return super().with_budget(gradients)
-        stepping = [member for member in self.members.values() if member.gradients_per_step]
-        share = max(1, gradients // max(1, sum(not member.needs_known_defence for member in stepping)))
-        return self.change_stepping(lambda member: member.with_budget(share))
+        whole = self.gradients or sum(member.gradients for member in self.members.values())
+        return self.change_stepping(lambda member: member.with_budget(max(1, member.gradients * gradients // whole)))
 
     def change_stepping(self, change: Callable[[Attack], Attack]) -> "Ensemble":
         """Change the members that take steps; the others stay as they are."""
-        return Ensemble(
-            {name: change(member) if member.gradients_per_step else member for name, member in self.members.items()}
-        )
+        members = {
+            name: change(member) if member.gradients_per_step else member for name, member in self.members.items()
+        }
+        return Ensemble(members, self.choice)
 
     def attack_many(
         self,
@@ -121,6 +126,22 @@ class Ensemble(Attack):
         progress: Progress | None = None,
     ) -> list[Reconstruction]:
         self.check(task, updates)
+        shown, rehearsed = self.choice.task_for_members(task, updates), self.choice.rehearses(task, updates)
+        targets = None if progress is None or not rehearsed else first_part(progress, len(updates), rehearsed)
+        results = self.run_members(shown, updates, generators, targets or progress)
+        judge = self.choice.judge(task, updates, results, Understudy(self, shown))
+        if targets is not None and progress is not None:
+            progress(1, 1)
+        return [judge(own) for own in results]
+
+    def run_members(
+        self,
+        task: Task,
+        updates: Sequence[Update],
+        generators: Sequence[torch.Generator],
+        progress: Progress | None = None,
+    ) -> list[list[MemberResult]]:
+        """Let every member that can be used attack every update that is not matched exactly yet."""
         members = self.usable(task, updates)
         # Every member has its own stream, whether or not the others take part.
         sources = [
@@ -130,8 +151,9 @@ class Ensemble(Attack):
         candidates: list[list[MemberResult]] = [[] for _ in updates]
         for place, (name, member) in enumerate(members.items()):
             report = None if progress is None else part_of(progress, place, len(members))
-            # What has been matched to the last digit cannot be matched better; through a policy there is more to find.
-            rows = [row for row, own in enumerate(candidates) if member.inverts_policy or not is_matched(own)]
+            # What has been matched to the last digit cannot be matched better; before a transformation there is more.
+            goes_on = member.inverts_policy and transforms_images(task)
+            rows = [row for row, own in enumerate(candidates) if goes_on or not is_matched(own)]
             if not rows and report is not None:
                 report(1, 1)
             if rows:
@@ -143,7 +165,27 @@ class Ensemble(Attack):
                         loss = comparison.loss_of(updates[row], result)
                     rank = comparison.rank(updates[row], result, loss)
                     candidates[row].append(MemberResult(name, result, loss, rank, member.inverts_policy))
-        return [choose(task, own) for own in candidates]
+        return candidates
+
+
+@dataclass(frozen=True, eq=False)
+class Understudy:
+    """Lets the members of an ensemble attack updates of the attacker's own."""
+
+    ensemble: Ensemble
+    task: Task
+
+    @property
+    def members(self) -> Mapping[str, Attack]:
+        return self.ensemble.members
+
+    def __call__(self, updates: Sequence[Update], generators: Sequence[torch.Generator]) -> list[list[MemberResult]]:
+        return self.ensemble.run_members(self.task, updates, generators)
+
+
+def first_part(progress: Progress, targets: int, rehearsed: int) -> Progress:
+    """Report the attack on the targets as a part of the whole; the rehearsal that follows is the rest."""
+    return lambda done, total: progress(done * targets, total * (targets + rehearsed))
 
 
 def part_of(progress: Progress, place: int, parts: int) -> Progress:
@@ -165,54 +207,3 @@ def run_member(
         if progress is not None:
             progress(1, 1)
         return [make_failure(task, update, str(error)) for update in updates]
-
-
-@dataclass(frozen=True, eq=False)
-class MemberResult:
-    """One member's result, its loss by the common measure and its rank, and whether it looked through a policy."""
-
-    member: str
-    result: Reconstruction
-    loss: float
-    rank: float
-    inverts_policy: bool
-
-
-def is_matched(candidates: Sequence[MemberResult]) -> bool:
-    """Tell whether one of the results is exact."""
-    return any(one.loss < EXACT for one in candidates)
-
-
-def choose(task: Task, candidates: Sequence[MemberResult]) -> Reconstruction:
-    """Keep the best of one image's results for T(x) and, if a policy is known, for x; the loss is the common one."""
-    best = min(candidates, key=lambda one: one.rank)
-    result = replace(best.result, matching_loss=best.loss)
-    if known_policies(task.known_defences) is not None and best.result.status == "ok":
-        original = choose_original(candidates)
-        approximations = tuple(dict.fromkeys((*original.result.approximations, *best.result.approximations)))
-        result = replace(
-            original.result,
-            matching_loss=original.loss,
-            transformed=transformed_of(best.result),
-            approximations=approximations,
-        )
-    if any(one.result.status == "ok" for one in candidates):
-        return result
-    reasons = list_reasons({one.member: one.result.reason for one in candidates})
-    return replace(result, reason=f"every member failed: {reasons}")
-
-
-def choose_original(candidates: Sequence[MemberResult]) -> MemberResult:
-    """Choose the guess of the original: a picture of T(x) is one as well, up to a flip, a shift and the lighting.
-
-    Whoever looks through a policy searches among many draws. Scored with alignment, its picture of x was the worse one
-    even where it matched much better, so it is taken only if no other member has a result. Told of a policy, an
-    attacker thus does at x what it would do otherwise.
-    """
-    plain = [one for one in candidates if not one.inverts_policy and one.result.status == "ok"]
-    return min(plain or candidates, key=lambda one: one.rank)
-
-
-def list_reasons(reasons: Mapping[str, str]) -> str:
-    """Write down why each member failed."""
-    return "; ".join(f"{name}: {reason}" for name, reason in reasons.items())

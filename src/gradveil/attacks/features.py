@@ -25,7 +25,8 @@ class Features:
     The features of an image are standardised and have three blocks. All tensors, each scaled to a median norm of 1 over
     public images, as one direction. What entered the first and the last linear layer, read off their gradients, which
     for one image is exact. The first kernel's direction. A block longer than 2,048 becomes a count sketch: every entry
-    is added, with a random sign, to a random one of 2,048 sums. After that comes the label, one-hot.
+    is added, with a random sign, to a random one of 2,048 sums. After that comes the label, one-hot. With `with_norms`
+    a fourth block has the logarithm of every tensor's norm, which stays true where directions are hidden.
 
     The images of a batch share all of it but what entered the last layer: that is read off the row of the image's own
     label, where it weighs most. After its label come the labels of all, and how many with the same one came before it.
@@ -37,13 +38,19 @@ class Features:
     images: int
     seed: int
     scales: Mapping[str, float]
+    with_norms: bool = False
     limits: tuple[float, ...] = ()
     centre: Tensor = field(default_factory=lambda: torch.zeros(1))
     spread: Tensor = field(default_factory=lambda: torch.ones(1))
 
     @classmethod
     def fit(
-        cls, task: Task, names: Sequence[str], seed: int, examples: Sequence[tuple[Mapping[str, Tensor], Tensor]]
+        cls,
+        task: Task,
+        names: Sequence[str],
+        seed: int,
+        examples: Sequence[tuple[Mapping[str, Tensor], Tensor]],
+        with_norms: bool = False,
     ) -> "Features":
         """Find the scales from examples: updates and their labels, N×B."""
         every = [tensors for tensors, _ in examples]
@@ -51,7 +58,7 @@ class Features:
         scales = {name: max(TINY, float(norm.median())) for name, norm in norms.items()}
         known = [layer for layer in linear_layers(task) if {f"{layer}.weight", f"{layer}.bias"} <= set(names)]
         linear = tuple(dict.fromkeys([*known[:1], *known[-1:]]))
-        plain = cls(tuple(names), linear, task.classes, examples[0][1].shape[1], seed, scales)
+        plain = cls(tuple(names), linear, task.classes, examples[0][1].shape[1], seed, scales, with_norms)
         blocks = [torch.cat(part) for part in zip(*(plain.blocks(*one) for one in examples), strict=True)]
         limits = tuple(OUTLIER * max(TINY, float(lengths(block).median())) for block in blocks)
         limited = replace(plain, limits=limits)
@@ -80,7 +87,7 @@ class Features:
             self.read(tensors[f"{layer}.weight"].detach().float().cpu(), flat[f"{layer}.bias"], labels.cpu())
             for layer in self.linear
         ]
-        found = [unit(whole), *reads, unit(flat[first])]
+        found = [unit(whole), *reads, unit(flat[first]), *([self.norms(flat)] if self.with_norms else [])]
         shared = [self.sketch(block.nan_to_num(0, 0, 0)) for block in found]
         count = labels.numel()
         return [block if len(block) == count else block.repeat_interleave(self.images, 0) for block in shared]
@@ -92,6 +99,16 @@ class Features:
         slopes = bias.gather(1, labels).flatten()
         rows = weight.gather(1, labels[:, :, None].expand(-1, -1, weight.shape[2])).flatten(0, 1)
         return rows * (slopes / slopes.square().clamp(min=TINY))[:, None]
+
+    def norms(self, flat: Mapping[str, Tensor]) -> Tensor:
+        """Compare the norm of every tensor with its median over public images, by logarithms."""
+        ratios = [lengths(flat[name]) / self.scales[name] for name in self.names]
+        return torch.stack(ratios, 1).clamp(min=TINY).log()
+
+    @property
+    def telling(self) -> int:
+        """How many features, the last ones, are norms and labels: they are right even if every direction is drawn."""
+        return len(self.names) + self.tail
 
     def sketch(self, block: Tensor) -> Tensor:
         length = block.shape[1]

@@ -31,7 +31,16 @@ def check_labels(task: Task, update: Update) -> None:
 def as_gradient(update: Update, tensor: Tensor) -> Tensor:
     """Turn a weight change of several steps into the mean gradient along them."""
     local = update.local
-    return tensor / (-local.learning_rate * local.count_steps(update.images)) if local.takes_steps else tensor
+    return tensor / (-local.learning_rate * add_up_steps(update)) if local.takes_steps else tensor
+
+
+def add_up_steps(update: Update) -> float:
+    """Return how many times its rate a client moves along a gradient that stays the same; momentum repeats steps."""
+    local, speed, total = update.local, 0.0, 0.0
+    for _ in range(local.count_steps(update.images)):
+        speed = local.momentum * speed + 1
+        total += 1 + local.momentum * speed if local.nesterov else speed
+    return total
 
 
 def read_label(task: Task, update: Update) -> Tensor:

@@ -18,7 +18,7 @@ from typing import final
 import torch
 from torch import Tensor
 
-from gradveil.attacks.base import Attack, Progress, layers_draw_like
+from gradveil.attacks.base import Attack, Progress
 from gradveil.attacks.features import Features
 from gradveil.attacks.labels import check_labels, find_labels
 from gradveil.attacks.ranking import Comparison
@@ -26,6 +26,7 @@ from gradveil.attacks.regression import (
     BLENDS,
     SHARES,
     Blend,
+    LastColumns,
     Moments,
     Regression,
     Ridge,
@@ -35,6 +36,7 @@ from gradveil.attacks.regression import (
     train_network,
 )
 from gradveil.attacks.rehearsal import Rehearsal, Released
+from gradveil.attacks.singly import attack_singly
 from gradveil.errors import KnowledgeError, SettingsError
 from gradveil.rng import generator
 from gradveil.types import Batch, Reconstruction, Task, Update
@@ -46,6 +48,8 @@ LEAST = 10
 """With fewer public images there is nothing to learn from."""
 CALIBRATION = 256
 HELD_OUT = 1000
+NARROW, NORM_EPOCHS = 64, 30
+"""Width and epochs of the network that learns from norms alone; it is quick."""
 
 
 @final
@@ -112,14 +116,15 @@ class Learned(Attack):
     ) -> list[Reconstruction]:
         self.check(task, updates)
         report = progress or (lambda *_: None)
-        comparison, results = Comparison(task), []
+        comparison = Comparison(task)
         # Learning is most of the work: it counts as much as all updates together.
         inverter = find_inverter(self, task, updates, lambda share: report(int(len(updates) * share), 2 * len(updates)))
-        for place, (update, own) in enumerate(zip(updates, generators, strict=True)):
-            with layers_draw_like(own):
-                results.append(inverter.invert(comparison, update))
-            report(len(updates) + place + 1, 2 * len(updates))
-        return results
+        return attack_singly(
+            updates,
+            generators,
+            lambda update, _: inverter.invert(comparison, update),
+            lambda done, total: report(total + done, 2 * total),
+        )
 
 
 def kind_of(update: Update) -> tuple[object, ...]:
@@ -235,6 +240,8 @@ class Lesson:
         if self.attack.epochs:
             network = self.train(solved[place], features.tail, kept)
             candidates = [best, network, *(Blend(best, network, share) for share in BLENDS)]
+            if features.with_norms:
+                candidates.append(self.learn_norms(kept, features.telling))
             place, score = choose(candidates, *judged)
             best = candidates[place]
             log.info("%s, %.2f dB on held-out public images", type(best).__name__, score)
@@ -250,6 +257,13 @@ class Lesson:
         ties = rows.ties if self.size > 1 else None
         return Stacked(first, tail, train_network(inputs, rows.gaps, self.attack.width, epochs, source, ties=ties))
 
+    def learn_norms(self, kept: Sequence[Examples], columns: int) -> Regression:
+        """Learn from the norms and labels alone: among thousands of features that say nothing they would be lost."""
+        few = torch.cat([part.features[:, -columns:].float() for part in kept])
+        gaps = torch.cat([part.gaps for part in kept])
+        source = generator(self.attack.seed, "learned", "norms")
+        return LastColumns(columns, train_network(few, gaps, NARROW, NORM_EPOCHS, source))
+
     def calibrate(self) -> Features:
         """Find the scales of the features on the first images."""
         first = self.learnt.take(slice(0, self.size * CALIBRATION))
@@ -257,7 +271,8 @@ class Lesson:
             (one.tensors, self.fed_for(part, one).labels.cpu().view(-1, self.size))
             for part, one in self.release(first, "calibration", 1)
         ]
-        return Features.fit(self.task, self.names, self.attack.seed, released)
+        hidden = any(defence.hides_directions for defence in self.task.known_defences)
+        return Features.fit(self.task, self.names, self.attack.seed, released, with_norms=hidden)
 
     def fed_for(self, part: Batch, released: Released) -> Batch:
         """Return what the model was fed for each image; the images themselves if it was fed another number."""

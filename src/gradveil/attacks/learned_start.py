@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from gradveil.attacks.learned import Learned
-from gradveil.attacks.starts import FAINT, Noise, PublicStart, Start
+from gradveil.attacks.starts import Given, PublicStart, Start
 from gradveil.rng import generator
 from gradveil.types import Task, Update
 
@@ -28,15 +28,3 @@ class LearnedStart(PublicStart):
 
     def draw(self, task: Task, labels: Tensor, generator: torch.Generator) -> Tensor:
         raise NotImplementedError("a learned start is one of an update: ask for_update first")
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class Given(Start):
-    """Begin near these pixels, B×C×H×W."""
-
-    pixels: Tensor
-
-    def draw(self, task: Task, labels: Tensor, generator: torch.Generator) -> Tensor:
-        mean, std = (self.pixels.new_tensor(values).view(-1, 1, 1) for values in (task.mean, task.std))
-        return (self.pixels - mean) / std + Noise(FAINT).draw(task, labels, generator)

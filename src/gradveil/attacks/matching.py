@@ -13,6 +13,7 @@ from gradveil.attacks.distances import Distance, cosine
 from gradveil.attacks.knowledge import Knowledge, draw_logits
 from gradveil.attacks.objective import Objective
 from gradveil.attacks.observation import observe
+from gradveil.attacks.orientation import orient
 from gradveil.attacks.points import Points, shrink
 from gradveil.attacks.priors import Priors
 from gradveil.attacks.restarts import Restarts, best_restart
@@ -20,6 +21,7 @@ from gradveil.attacks.runs import Runs
 from gradveil.attacks.stages import SecondStage
 from gradveil.attacks.starts import Noise, Start
 from gradveil.attacks.statistics import StatisticsGap, known_statistics, shows_statistics
+from gradveil.defences import known_smooth, shows_draws
 from gradveil.errors import KnowledgeError, SettingsError
 from gradveil.rng import split
 from gradveil.types import Reconstruction, Task, Update
@@ -91,6 +93,10 @@ class GradientMatching(Attack):
         return self.descent.optimiser.iterations
 
     @property
+    def gradients(self) -> int:
+        return round(self.descent.steps * self.gradients_per_step * self.restarts.mean_count())
+
+    @property
     def inverts_policy(self) -> bool:
         return self.knowledge.policy
 
@@ -136,14 +142,16 @@ class GradientMatching(Attack):
                 progress((position + 1) * steps, len(groups) * steps)
             results = runs.results()
             finished += [best_restart(results[first : first + count]) for first in range(0, len(results), count)]
-        return finished
+        return orient(task, updates, finished)
 
     def runs_per_target(self, task: Task) -> int:
         """Count the runs of one target: restarts, each with every draw of the policies if these are looked through."""
         return self.restarts.count * self.knowledge.count_draws(task)
 
     def targets_together(self, task: Task, updates: Sequence[Update]) -> int:
-        """Count the targets that are one tensor batch; updates with statistics of their own run one by one."""
+        """Count the targets that are one tensor batch; updates with statistics or draws of their own run one by one."""
+        if shows_draws(task.known_defences):
+            return 1
         if self.priors.batch_norm and any(shows_statistics(task.model, update) for update in updates):
             return 1
         return max(1, self.restarts.together // self.runs_per_target(task))
@@ -163,7 +171,7 @@ class GradientMatching(Attack):
             run_labels = draw_logits(task, run_labels, flat_sources)
         objective = Objective(
             self.distance,
-            self.priors,
+            self.priors if known_smooth(task.known_defences) else self.priors.without_variation(),
             self.knowledge,
             [observe(task, updates, targets, draws)],
             targets,

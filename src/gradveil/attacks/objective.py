@@ -1,7 +1,8 @@
 """What a search minimises: the distance of a candidate's update from the released one, and the priors."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import final
 
 import torch
@@ -12,19 +13,24 @@ from gradveil.attacks.knowledge import Knowledge
 from gradveil.attacks.likelihood import image_surprise, update_surprise
 from gradveil.attacks.observation import Observation
 from gradveil.attacks.points import Points
-from gradveil.attacks.priors import Priors, disagreement, energy, variation_slope
+from gradveil.attacks.priors import Priors, disagreement, energy, pass_gap
 from gradveil.attacks.stages import SecondStage, StageStart
 from gradveil.attacks.statistics import StatisticsGap
 from gradveil.defences import TINY
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Evaluation:
-    """The distance of every run at its present point; for each observation the candidates and the slope at them."""
+    """The candidates at the present points, for each observation, and the slope at them; `measure` gives distances."""
 
-    distances: Tensor
     candidates: list[Tensor]
     slopes: list[Tensor]
+    measure: Callable[[], Tensor]
+
+    @cached_property
+    def distances(self) -> Tensor:
+        """The distance of every run; most steps of a second stage never ask for it."""
+        return self.measure()
 
 
 @final
@@ -49,19 +55,25 @@ class Objective:
         pixels, labels = points.pixels(), points.labels()
         candidates = [observation.candidate(pixels, labels) for observation in self.observations]
         pairs = [(one, candidate.detach()) for one, candidate in zip(self.observations, candidates, strict=True)]
-        measured = [observation.measure(self.distance, candidate) for observation, candidate in pairs]
+        if self.stage is not None and self.stage.is_everywhere:
+            slopes = [one.levelled_slope(self.stage.distance, candidate) for one, candidate in pairs]
+            return Evaluation(candidates, share(slopes), lambda: mean_distance(self.measure_all(pairs)))
+        measured = self.measure_all(pairs)
         slopes = [slope for _, slope in measured]
         if self.stage is not None:
             slopes = [self.stage.slope(*pair, slope) for pair, slope in zip(pairs, slopes, strict=True)]
-        if len(slopes) > 1:
-            slopes = [slope / len(slopes) for slope in slopes]
-        return Evaluation(torch.stack([distances for distances, _ in measured]).mean(0), candidates, slopes)
+        distances = mean_distance(measured)
+        return Evaluation(candidates, share(slopes), lambda: distances)
+
+    def measure_all(self, pairs: Sequence[tuple[Observation, Tensor]]) -> list[tuple[Tensor, Tensor]]:
+        """Measure candidates by the first distance: how far they are, and the slope."""
+        return [observation.measure(self.distance, candidate) for observation, candidate in pairs]
 
     def slope(self, points: Points, now: Evaluation, step: int, steps: int) -> Tensor:
         """Differentiate the whole objective: each run's update depends on its own images alone."""
         (slope,) = torch.autograd.grad(now.candidates, points.flat, now.slopes)
         images = points.images()
-        (smooth,) = torch.autograd.grad(images, points.flat, variation_slope(images.detach()))
+        (smooth,) = torch.autograd.grad(images, points.flat, self.priors.variation(images.detach()))
         prior = self.variation_weight(points, now, step, steps) * smooth
         if self.priors.beyond_variation:
             (others,) = torch.autograd.grad(self.penalty(points).sum(), points.flat)
@@ -81,7 +93,9 @@ class Objective:
         observation, distances = self.observations[0], now.distances.detach().requires_grad_()
         surprise = update_surprise(distances, observation.released, observation.release.deviation)
         (steepness,) = torch.autograd.grad(surprise.sum(), distances)
-        return (image_surprise(torch.ones_like(steepness), points.size.numel()) / steepness.clamp(min=TINY))[:, None]
+        # The surprises of several updates add up, and their distances are averaged.
+        steepness = steepness.clamp(min=TINY) * len(self.observations)
+        return (image_surprise(torch.ones_like(steepness), points.size.numel()) / steepness)[:, None]
 
     def penalty(self, points: Points) -> Tensor:
         """Add up the priors that have any weight, without the total variation."""
@@ -91,6 +105,8 @@ class Objective:
             penalty = penalty + priors.energy * energy(images)
         if priors.consistency:
             penalty = penalty + priors.consistency * disagreement(images, self.targets)
+        if priors.passes:
+            penalty = penalty + priors.passes * pass_gap(images, points.chosen_labels(), priors.images_per_pass)
         if priors.batch_norm and self.statistics is not None:
             fed = self.observations[0].feed(points.to_pixels(images))
             penalty = penalty + priors.batch_norm * self.statistics(fed)
@@ -121,3 +137,13 @@ class Objective:
         self.targets = self.targets[rows]
         self.stage = None if self.stage is None else self.stage.keep(rows)
         self.observations = [observation.keep(rows) for observation in self.observations]
+
+
+def mean_distance(measured: Sequence[tuple[Tensor, Tensor]]) -> Tensor:
+    """Average the distances of each run over the observations."""
+    return torch.stack([distances for distances, _ in measured]).mean(0)
+
+
+def share(slopes: list[Tensor]) -> list[Tensor]:
+    """Take the slopes of the mean over the observations."""
+    return slopes if len(slopes) == 1 else [slope / len(slopes) for slope in slopes]

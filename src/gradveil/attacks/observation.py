@@ -8,7 +8,7 @@ from torch import Tensor
 
 from gradveil.attacks.distances import Distance, lay_flat, levelling, sizes_of
 from gradveil.client import Simulation
-from gradveil.defences import KnownRelease, Released, Sizes, known_release
+from gradveil.defences import KnownRelease, Released, Sizes, known_model, known_release, known_views
 from gradveil.transforms import PolicyDraws, PolicySet
 from gradveil.types import Task, Update
 
@@ -39,7 +39,8 @@ class AssumedDraws:
 class Observation:
     """T released updates of the same kind, side by side, laid flat; `draws` is None if images are fed as they are.
 
-    `factors`, T×P, are there once the parameters have been levelled; `release` is how updates are known to be released.
+    `factors`, T×P, and `levelled`, the updates times these, are there once the parameters have been levelled; `release`
+    is how updates are known to be released.
     """
 
     simulation: Simulation
@@ -47,6 +48,7 @@ class Observation:
     sizes: Sizes
     draws: AssumedDraws | None = None
     factors: Tensor | None = None
+    levelled: Tensor | None = None
     release: KnownRelease = field(default_factory=KnownRelease)
 
     def feed(self, pixels: Tensor) -> Tensor:
@@ -59,25 +61,31 @@ class Observation:
 
     def measure(self, distance: Distance, candidate: Tensor) -> tuple[Tensor, Tensor]:
         """Measure how far a candidate, T×P, is from what was released, and the slope with respect to it."""
-        return distance(candidate, self.released, self.sizes)
+        if self.release.rounding is None:
+            return distance(candidate, self.released, self.sizes)
+        weights = self.release.rounding.weights(candidate)
+        distances, slope = distance(candidate * weights, self.released * weights, self.sizes)
+        return distances, slope * weights
 
     def levelled_slope(self, distance: Distance, candidate: Tensor) -> Tensor:
         """Compute the slope of a distance that is measured in levelled parameters."""
         assert self.factors is not None
-        _, slope = distance(candidate * self.factors, self.released * self.factors, self.sizes)
-        return slope * self.factors
+        assert self.levelled is not None
+        _, slope = distance(candidate * self.factors, self.levelled, self.sizes)
+        return slope.mul_(self.factors)
 
     def level(self, pixels: Tensor, labels: Tensor) -> "Observation":
         """Level the parameters by how far the update of these images, T×B×C×H×W, is off in each of them."""
         candidate = self.candidate(pixels, labels).detach()
-        return replace(self, factors=levelling(candidate, self.released, self.sizes))
+        factors = levelling(candidate, self.released, self.sizes)
+        return replace(self, factors=factors, levelled=self.released * factors)
 
     def keep(self, rows: Tensor) -> "Observation":
         """Go on with the runs at `rows` only."""
         draws = None if self.draws is None else self.draws.keep(rows)
-        factors = None if self.factors is None else self.factors[rows]
-        release = self.release.keep(rows)
-        return replace(self, released=self.released[rows], draws=draws, factors=factors, release=release)
+        factors, levelled = (None if one is None else one[rows] for one in (self.factors, self.levelled))
+        release, released = self.release.keep(rows), self.released[rows]
+        return replace(self, released=released, draws=draws, factors=factors, levelled=levelled, release=release)
 
 
 def observe(task: Task, updates: Sequence[Update], targets: Tensor, draws: AssumedDraws | None = None) -> Observation:
@@ -85,7 +93,21 @@ def observe(task: Task, updates: Sequence[Update], targets: Tensor, draws: Assum
     tensors = {name: torch.stack([updates[target].tensors[name] for target in targets]) for name in updates[0].tensors}
     sizes = sizes_of(tensors)
     flat = lay_flat(tensors, sizes)
-    released = Released(flat, sizes, task.model, updates[0].images)
-    known = known_release(task.known_defences, released, task.participants)
-    simulation = Simulation(task.model, task.loss, updates[0].local, task.shape, task.participants)
+    known = describe_release(task, updates[0], flat, sizes)
+    simulation = simulate(task, updates[0])
     return Observation(simulation, flat, sizes, draws, release=known)
+
+
+def describe_release(task: Task, update: Update, flat: Tensor, sizes: Sizes) -> KnownRelease:
+    """Put together what the attacker knows of how such updates, laid flat, T×P, were released."""
+    steps = update.local.count_steps(update.images) if update.local.takes_steps else 1
+    model = known_model(task.known_defences, task.model, update)
+    released = Released(flat, sizes, model, update.images, task.participants, steps)
+    return known_release(task.known_defences, released, task.participants)
+
+
+def simulate(task: Task, update: Update) -> Simulation:
+    """Simulate the clients behind such updates, with what is known of the pictures and of the draws behind this one."""
+    model = known_model(task.known_defences, task.model, update)
+    views = known_views(task.known_defences)
+    return Simulation(model, task.loss, update.local, task.shape, task.participants, views)

@@ -7,9 +7,10 @@ from torch import Tensor
 
 from gradveil.attacks.distances import cosine, lay_flat, sizes_of
 from gradveil.attacks.likelihood import image_surprise, update_surprise
+from gradveil.attacks.observation import describe_release, simulate
 from gradveil.attacks.priors import total_variation
 from gradveil.client import Simulation
-from gradveil.defences import Released, known_deviation, known_release
+from gradveil.defences import known_deviation, shows_draws
 from gradveil.types import LocalTraining, Reconstruction, Task, Update
 
 
@@ -20,12 +21,13 @@ class Comparison:
         self.task = task
         self.simulations: dict[LocalTraining, Simulation] = {}
 
-    def simulation(self, local: LocalTraining) -> Simulation:
-        """Return the simulation of clients who work as `local` says."""
-        if local not in self.simulations:
-            task = self.task
-            self.simulations[local] = Simulation(task.model, task.loss, local, task.shape, task.participants)
-        return self.simulations[local]
+    def simulation(self, update: Update) -> Simulation:
+        """Return the simulation of the clients behind an update."""
+        if shows_draws(self.task.known_defences):
+            return simulate(self.task, update)
+        if update.local not in self.simulations:
+            self.simulations[update.local] = simulate(self.task, update)
+        return self.simulations[update.local]
 
     def matching_loss(self, update: Update, fed: Tensor, labels: Tensor) -> float:
         """Measure 1 − cosine between the released update and that of the images `fed`, B×C×H×W, to the model.
@@ -35,9 +37,8 @@ class Comparison:
         tensors = {name: tensor[None] for name, tensor in update.tensors.items()}
         sizes = sizes_of(tensors)
         flat = lay_flat(tensors, sizes)
-        ours = self.simulation(update.local).flat(fed[None], labels[None], sizes).detach()
-        released = Released(flat, sizes, self.task.model, update.images)
-        known = known_release(self.task.known_defences, released, self.task.participants)
+        ours = self.simulation(update).flat(fed[None], labels[None], sizes).detach()
+        known = describe_release(self.task, update, flat, sizes)
         distance, _ = cosine(known(ours, sizes, softness=0), flat, sizes)
         return float(distance)
 

@@ -4,18 +4,23 @@ from dataclasses import replace
 
 from gradveil.attacks.analytic import Analytic
 from gradveil.attacks.base import Attack
-from gradveil.attacks.descent import Descent, constant, cosine_decay
-from gradveil.attacks.distances import l1, l2
+from gradveil.attacks.cocktail_party import CocktailParty
+from gradveil.attacks.descent import Descent, constant, cosine_decay, soft_sign, unsigned, warm_cosine
+from gradveil.attacks.distances import cosine, l1, l2
 from gradveil.attacks.ensemble import Ensemble
+from gradveil.attacks.fedavg import FederatedAveraging
 from gradveil.attacks.knowledge import Knowledge
 from gradveil.attacks.learned import Learned
+from gradveil.attacks.learned_start import LearnedStart
 from gradveil.attacks.matching import GradientMatching
 from gradveil.attacks.optimisers import LimitedMemory, Nesterov
-from gradveil.attacks.priors import Priors
+from gradveil.attacks.penultimate import WithFeatures
+from gradveil.attacks.priors import Priors, opponent_slope
+from gradveil.attacks.rehearsed import Rehearsed
 from gradveil.attacks.restarts import Restarts
 from gradveil.attacks.spear import Spear
 from gradveil.attacks.stages import SecondStage
-from gradveil.attacks.starts import FAINT, BestGuess, ClassMean, Noise, PublicImage
+from gradveil.attacks.starts import FAINT, BestGuess, ClassMean, Noise, PublicImage, Tiles
 from gradveil.errors import UnknownNameError
 
 # The prior is weighed against the slope of the distance, so that one weight fits every model and phase.
@@ -40,10 +45,12 @@ POLICY_AWARE = replace(
     restarts=Restarts(prune=(0.05, 0.1, 0.2, 0.3)),
     knowledge=Knowledge(policy=True),
 )
-LBFGS = Descent(LimitedMemory, learning_rate=1.0, schedule=constant, steps=300, signed=False, box=False, tolerance=1e-9)
+LBFGS = Descent(
+    LimitedMemory, learning_rate=1.0, schedule=constant, steps=300, sign=unsigned, box=False, tolerance=1e-9
+)
 # Deep Leakage from Gradients as Zhu et al. (2019) wrote it: labels are searched for, nothing is known of images.
 DLG = GradientMatching(l2, LBFGS, Priors(total_variation=0.0), knowledge=Knowledge(labels=False))
-PUBLISHED_LBFGS = Descent(LimitedMemory, learning_rate=1e-4, schedule=constant, signed=False)
+PUBLISHED_LBFGS = Descent(LimitedMemory, learning_rate=1e-4, schedule=constant, sign=unsigned)
 SINGLE: dict[str, Attack] = {
     # The six of Gao et al. (2021), with their settings; adam-cosine is Inverting Gradients (Geiping et al., 2020).
     "adam-cosine": GradientMatching(),
@@ -60,6 +67,14 @@ SINGLE: dict[str, Attack] = {
     "dlg": DLG,
     "fast": FAST,
     "strong": STRONG,
+    # The preset of that name in breaching (Geiping et al., 2022). Differs from it: the last picture counts, where it
+    # keeps the one with the lowest objective; the learning rate has fallen so far by then that these are alike.
+    "modern": GradientMatching(
+        WithFeatures(cosine, 0.1),
+        Descent(schedule=warm_cosine, steps=24_000, sign=soft_sign),
+        Priors(total_variation=0.1, variation=opponent_slope),
+        start=Tiles(4),
+    ),
     # After GradInversion (Yin et al., 2021): statistics of batch normalisation, and restarts that hold together.
     "bn-prior": replace(
         COSINE.with_steps(1200),
@@ -81,19 +96,29 @@ SINGLE: dict[str, Attack] = {
         priors=Priors(total_variation=0.0),
         knowledge=Knowledge(noise=True),
     ),
+    # Searches for the order in which a client used its images (after Dimitrov et al., 2022).
+    "fedavg": FederatedAveraging(FAST),
     "analytic": Analytic(),
     "spear": Spear(),
+    # Features of a linear layer behind convolutions, image by image, then images from features.
+    "cocktail-party": CocktailParty(),
     # Learns on public images, under the defences it knows of, what a client would release.
     "learned": Learned(),
 }
 
-STANDARD_VERSION = 6
+STANDARD_VERSION = 8
 """Raised whenever `standard` attacks otherwise than before: results of different versions are not to be compared.
 
+Version 8: the rehearsal forecasts scores from how well an image is matched at best and how far a member is behind, on
+8 public images; version 7 had a line for each member over its own loss, on 6.
+Version 7: `learned` and a search that starts from its picture join; a rehearsal on public images decides which member
+to trust, where the lowest matching loss did; a budget is shared out in proportion to the members' own numbers of steps.
 Version 6: `spear` joins, for batches at a linear first layer; told of a policy, the guess of x is the best picture of
 T(x), where it was that of the member that looks through the policy.
 """
 
+# Starts near the picture, so it takes shorter steps than `fast`.
+FROM_LEARNED = replace(FAST, start=LearnedStart(), descent=replace(FAST.descent, learning_rate=0.06))
 STANDARD = Ensemble(
     {
         "analytic": SINGLE["analytic"],
@@ -108,7 +133,11 @@ STANDARD = Ensemble(
         "bn-prior": replace(COSINE.with_steps(600), priors=replace(COSINE.priors, batch_norm=1e-2)),
         "noise-aware": SINGLE["noise-aware"],
         "policy-aware": POLICY_AWARE.with_steps(600),
-    }
+        # Pictures that match badly and are near all the same; only a rehearsal can tell.
+        "learned": SINGLE["learned"],
+        "from learned": FROM_LEARNED.with_steps(600),
+    },
+    Rehearsed(),
 )
 
 ATTACKS: dict[str, Attack] = {**SINGLE, "standard": STANDARD}

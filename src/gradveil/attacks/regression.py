@@ -81,11 +81,24 @@ class Network(Regression):
         return result
 
 
+@final
+@dataclass(frozen=True, eq=False)
+class LastColumns(Regression):
+    """A map from the last `columns` features alone."""
+
+    columns: int
+    inner: Regression
+
+    def __call__(self, features: Tensor) -> Tensor:
+        return self.inner(features[:, -self.columns :])
+
+
 def make_layers(inputs: int, width: int, outputs: int, generator: torch.Generator) -> nn.Sequential:
     """Make a network with He's first weights, drawn from `generator`."""
-    layers = nn.Sequential(
-        nn.Linear(inputs, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(), nn.Linear(width, outputs)
-    )
+    with torch.random.fork_rng(devices=[]):  # a layer's own first weights are drawn from the global state
+        layers = nn.Sequential(
+            nn.Linear(inputs, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(), nn.Linear(width, outputs)
+        )
     with torch.no_grad():
         for layer in layers:
             if isinstance(layer, nn.Linear):

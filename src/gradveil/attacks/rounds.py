@@ -38,41 +38,66 @@ def attack_together(
     original images is optimised through all the draws at once. The rounds must be of the same images, in the same
     order, which the attacker knows or guesses from equal labels.
     """
-    check_rounds(rounds)
-    stages = len(rounds) + 1 if attack.knowledge.policy else 1
-    draws: list[AssumedDraws | None] = [None] * len(rounds)
+    return attack_clients_together(attack, [rounds], [generator], progress)[0]
+
+
+def attack_clients_together(
+    attack: GradientMatching,
+    clients: Sequence[Sequence[ReleasedRound]],
+    generators: Sequence[torch.Generator],
+    progress: Progress | None = None,
+) -> list[Reconstruction]:
+    """Rebuild the images of several clients, each from its own rounds, as one tensor batch.
+
+    The clients were in the same rounds: the first one's task of each round is that of all.
+    """
+    check_rounds(clients)
+    numbers = range(len(clients[0]))
+    stages = len(numbers) + 1 if attack.knowledge.policy else 1
+    sources = [split(generator, len(numbers) + 1) for generator in generators]
+    draws: list[AssumedDraws | None] = [None for _ in numbers]
     if attack.knowledge.policy:
-        for place, (one, source) in enumerate(zip(rounds, split(generator, len(rounds)), strict=True)):
-            draws[place] = find_draws(attack, one, source)
+        for number in numbers:
+            ones = [rounds[number] for rounds in clients]
+            draws[number] = find_draws(attack, ones, [own[number] for own in sources])
             if progress is not None:
-                progress(place + 1, stages)
+                progress(number + 1, stages)
     count = attack.restarts.count
     plain = replace(
         attack, knowledge=replace(attack.knowledge, policy=False), restarts=replace(attack.restarts, prune=())
     )
-    runs = plain.prepare(rounds[0].task, [rounds[0].update], [split(generator, count)])
-    runs.objective.observations = [repeat(one, own, count) for one, own in zip(rounds, draws, strict=True)]
-    take_all_steps(runs, generator)
+    firsts = [rounds[0].update for rounds in clients]
+    runs = plain.prepare(clients[0][0].task, firsts, [split(own[-1], count) for own in sources])
+    runs.objective.observations = [
+        repeat([rounds[number] for rounds in clients], own, count) for number, own in zip(numbers, draws, strict=True)
+    ]
+    take_all_steps(runs, generators[0])
     if progress is not None:
         progress(stages, stages)
-    return best_restart(runs.results())
+    results = runs.results()
+    return [best_restart(results[first : first + count]) for first in range(0, len(results), count)]
 
 
-def repeat(one: ReleasedRound, draws: AssumedDraws | None, runs: int) -> Observation:
-    """Let so many runs match the update of one round."""
-    targets = torch.zeros(runs, dtype=torch.int64)
-    return observe(one.task, [one.update], targets, None if draws is None else draws.repeat(runs))
+def repeat(ones: Sequence[ReleasedRound], draws: AssumedDraws | None, runs: int) -> Observation:
+    """Let so many runs match each client's update of one round; `draws` has those of one run of each client."""
+    targets = torch.arange(len(ones)).repeat_interleave(runs)
+    return observe(ones[0].task, [one.update for one in ones], targets, None if draws is None else draws.keep(targets))
 
 
-def find_draws(attack: GradientMatching, one: ReleasedRound, generator: torch.Generator) -> AssumedDraws:
-    """Find the draws that explain one round best."""
-    attack.check(one.task, [one.update])
-    runs = attack.prepare(one.task, [one.update], [split(generator, attack.runs_per_target(one.task))])
+def find_draws(
+    attack: GradientMatching, ones: Sequence[ReleasedRound], generators: Sequence[torch.Generator]
+) -> AssumedDraws:
+    """Find the draws that explain each client's update of one round best."""
+    task, updates = ones[0].task, [one.update for one in ones]
+    attack.check(task, updates)
+    count = attack.runs_per_target(task)
+    runs = attack.prepare(task, updates, [split(generator, count) for generator in generators])
     draws = runs.objective.observations[0].draws
     assert draws is not None
-    take_all_steps(runs, generator)
-    losses = [result.matching_loss if result.status == "ok" else float("inf") for result in runs.results()]
-    return draws.keep(torch.tensor([losses.index(min(losses))]))
+    take_all_steps(runs, generators[0])
+    losses = torch.tensor([one.matching_loss if one.status == "ok" else torch.inf for one in runs.results()])
+    best = losses.view(-1, count).argmin(1)
+    return draws.keep(best + count * torch.arange(len(ones)))
 
 
 def take_all_steps(runs: Runs, generator: torch.Generator) -> None:
@@ -81,9 +106,11 @@ def take_all_steps(runs: Runs, generator: torch.Generator) -> None:
             pass
 
 
-def check_rounds(rounds: Sequence[ReleasedRound]) -> None:
+def check_rounds(clients: Sequence[Sequence[ReleasedRound]]) -> None:
     """Refuse rounds that cannot be of the same images."""
-    if not rounds:
+    if not clients or not all(clients):
         raise KnowledgeError("there is nothing to attack: give at least one round")
-    if len({one.update.images for one in rounds}) > 1:
+    if len({len(rounds) for rounds in clients}) > 1:
+        raise KnowledgeError("clients of different numbers of rounds cannot be attacked side by side")
+    if len({one.update.images for rounds in clients for one in rounds}) > 1:
         raise KnowledgeError("rounds of different numbers of images cannot be of the same ones")

@@ -83,7 +83,7 @@ class Runs:
                     self.prune()
                     now = self.evaluate()
             slope = self.objective.slope(self.points, now, step, self.descent.steps)
-            direction = slope.sign() if self.descent.signed else slope
+            direction = self.descent.sign(slope, step, self.descent.steps)
             self.points.move(self.optimiser.move(direction, self.descent.rate(step)))
         if self.descent.box:
             self.points.clamp()

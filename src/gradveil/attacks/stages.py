@@ -51,6 +51,8 @@ class StageStart:
     points: Tensor
     distances: Tensor
     active: Tensor
+    is_everywhere: bool = True
+    """Whether all runs are active: then the first distance's slope is of no use."""
 
     def slope(self, observation: Observation, candidate: Tensor, first_slope: Tensor) -> Tensor:
         """Compute the slope of the stage's distance; runs that were rolled back keep `first_slope`."""
@@ -63,8 +65,15 @@ class StageStart:
 
     def deactivate(self, runs: Tensor) -> "StageStart":
         """End the stage for the runs where `runs` is true."""
-        return replace(self, active=self.active & ~runs)
+        active = self.active & ~runs
+        return replace(self, active=active, is_everywhere=holds_everywhere(active))
 
     def keep(self, rows: Tensor) -> "StageStart":
         """Go on with the runs at `rows` only."""
-        return StageStart(self.distance, self.points[rows], self.distances[rows], self.active[rows])
+        active = self.active[rows]
+        return StageStart(self.distance, self.points[rows], self.distances[rows], active, holds_everywhere(active))
+
+
+def holds_everywhere(active: Tensor) -> bool:
+    """Tell whether all runs are active; on torch's meta device, which holds no values, nothing is known."""
+    return not active.is_meta and bool(active.all())

@@ -55,6 +55,25 @@ class Noise(Start):
         return self.deviation * noise.to(labels.device)
 
 
+@final
+@dataclass(frozen=True)
+class Tiles(Start):
+    """Begin with a square of normal noise of this width, repeated over the image: breaching's `patterned` start."""
+
+    width: int = 4
+
+    def __post_init__(self) -> None:
+        if self.width < 1:
+            raise SettingsError(f"tiles {self.width} wide: give 1 or more")
+
+    def draw(self, task: Task, labels: Tensor, generator: torch.Generator) -> Tensor:
+        channels, height, width = task.shape
+        size = (len(labels), channels, self.width, self.width)
+        tile = torch.randn(size, generator=generator, device=generator.device)
+        repeats = (1, 1, -(-height // self.width), -(-width // self.width))
+        return tile.repeat(repeats)[..., :height, :width].contiguous().to(labels.device)
+
+
 class PublicStart(Start):
     """A start that needs public images."""
 
@@ -97,6 +116,18 @@ class BestGuess(Start):
     def draw(self, task: Task, labels: Tensor, generator: torch.Generator) -> Tensor:
         start = ClassMean() if task.public else Noise(FAINT)
         return start.draw(task, labels, generator)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Given(Start):
+    """Begin near these pixels, B×C×H×W."""
+
+    pixels: Tensor
+
+    def draw(self, task: Task, labels: Tensor, generator: torch.Generator) -> Tensor:
+        mean, std = (self.pixels.new_tensor(values).view(-1, 1, 1) for values in (task.mean, task.std))
+        return (self.pixels - mean) / std + Noise(FAINT).draw(task, labels, generator)
 
 
 def pick(rows: Tensor, generator: torch.Generator) -> Tensor:

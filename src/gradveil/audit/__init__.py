@@ -16,6 +16,7 @@ from gradveil.audit.jobs import Attacked
 from gradveil.audit.kept import KeptWork, discard_work, is_unfinished, opened_work, read_work
 from gradveil.audit.own import FRAMES, add_control, audit_model
 from gradveil.audit.presets import PRESETS, Preset, change_settings, find_preset
+from gradveil.audit.release import Scene, Share
 from gradveil.audit.report import AUDIT_VERSION, VERSIONS, AuditReport, Picture, describe_threat
 from gradveil.audit.rule import WORDS, Kind, Outcome, Rule
 from gradveil.audit.scoring import Cell, Row, Scorer
@@ -49,7 +50,9 @@ __all__ = [
     "Preset",
     "Row",
     "Rule",
+    "Scene",
     "Scorer",
+    "Share",
     "Summary",
     "Verdict",
     "add_control",

@@ -6,7 +6,6 @@ from typing import Any
 
 from gradveil.attacks import Attack
 from gradveil.defences import (
-    NOTHING_YET,
     Arm,
     Defence,
     Guarantee,
@@ -76,7 +75,7 @@ def describe_arm(
 def describe_use(defence: Defence, attacks: Sequence[Attack]) -> str:
     """Say what these attacks make use of; only some look through a policy or weigh noise."""
     if defence.known_policies() is not None and not any(attack.inverts_policy for attack in attacks):
-        return NOTHING_YET
+        return "nothing, because none of the attacks looks through a policy"
     if defence.deviation(1) > 0 and not any(attack.weighs_noise for attack in attacks):
-        return NOTHING_YET
+        return "nothing, because none of the attacks weighs noise"
     return defence.used

@@ -12,6 +12,7 @@ from torch import nn
 
 from gradveil import data as data_sets
 from gradveil.attacks import LEARNED_VERSION, STANDARD_VERSION, Attack, find_attack
+from gradveil.audit.budget import count_gradients
 from gradveil.audit.canaries import Canaries
 from gradveil.audit.cards import find_scale
 from gradveil.audit.kept import KeptWork
@@ -21,12 +22,12 @@ from gradveil.audit.run import AuditRun, OnProgress
 from gradveil.audit.settings import AuditSettings
 from gradveil.client import Weights
 from gradveil.data import IMAGE_CHOICE, DataSet, choose_attacked, choose_private, choose_public
-from gradveil.defences import Arm, Defence, parse_arm
+from gradveil.defences import Arm, Defence, build_defended, parse_arm
 from gradveil.errors import SettingsError
 from gradveil.models import ModelSpec
 from gradveil.rng import generator
 from gradveil.training import phase_steps
-from gradveil.types import Batch
+from gradveil.types import Batch, Task
 from gradveil.workers import Crew, Workers
 
 PUBLIC = 500
@@ -70,18 +71,32 @@ class Audit:
             arms=tuple(arm.name for arm in self.arms),
             attacks=tuple(named),
         )
-        self.attacks = {
-            name: attack if settings.steps is None else attack.with_steps(settings.steps)
-            for name, attack in named.items()
-        }
         self.weights = dict(weights or {})
         self.model = self.spec.build(generator(settings.seed, "model"))
-        self.reserved = 0 if public is not None else count_reserved(len(self.data.train), self.attacks.values())
+        self.reserved = 0 if public is not None else count_reserved(len(self.data.train), named.values())
         self.check()
         self.public = self.take_public(min(PUBLIC, len(self.data.train) // 2)) if public is None else public
         mixes = any(defence.companions for arm in self.arms for defence in arm.defences)
         self.others = self.choose_others() if mixes else None
         self.places = settings.places or choose_attacked(self.data, settings.images, settings.seed)
+        if settings.budget is not None and settings.gradients is None:
+            self.settings = replace(self.settings, gradients=self.measure_budget(settings.budget))
+        self.attacks = {name: self.scale(attack) for name, attack in named.items()}
+
+    def scale(self, attack: Attack) -> Attack:
+        """Give an attack the steps or the gradients that are asked for."""
+        if self.settings.gradients is not None:
+            return attack.with_budget(self.settings.gradients)
+        return attack if self.settings.steps is None else attack.with_steps(self.settings.steps)
+
+    def measure_budget(self, seconds: float) -> int:
+        """Count the gradients of one image that take so long here, on images that are attacked together."""
+        settings, spec = self.settings, self.spec
+        size = settings.images_per_client
+        groups = max(1, min(settings.group, settings.images) // size)
+        batches = [self.public.take(slice(0, size))] * groups
+        task = Task(self.model, settings.local.loss, spec.shape, spec.classes, spec.mean, spec.std)
+        return count_gradients(seconds, task, settings.local, batches, settings.threads)
 
     def take_public(self, count: int) -> Batch:
         return choose_public(self.data, count, self.settings.seed).batch()
@@ -110,9 +125,22 @@ class Audit:
             raise SettingsError(f"{settings.images} images of {test} test images: ask for fewer, or for other places")
         if settings.canaries:
             find_scale(*self.data.shape[1:])
+        for phase, weights in self.weights.items():
+            self.check_weights(phase, weights)
         if self.trained_phases:
             training, images = settings.training, len(self.data.train) - self.reserved
             phase_steps(self.trained_phases, training.steps_per_epoch(images), training.epochs)
+
+    def check_weights(self, phase: str, weights: Weights) -> None:
+        """Refuse arms that make another model than the one whose weights are given."""
+        found = {name: tensor.shape for name, tensor in weights.items()}
+        for arm in self.arms:
+            wanted = build_defended(self.spec, arm.defences, self.settings.seed).state_dict()
+            if {name: tensor.shape for name, tensor in wanted.items()} != found:
+                raise SettingsError(
+                    f"the weights of the phase '{phase}' do not fit the model under '{arm.name}', which changes it: "
+                    "leave that arm out, or give weights that were trained with it"
+                )
 
     @property
     def trained_phases(self) -> tuple[str, ...]:
@@ -178,7 +206,8 @@ def run_audit(
 def describe_work(audit: Audit, device: str, command_line: str | None) -> dict[str, Any]:
     """Say what the results of an audit depend on, so that an unfinished one is only resumed as it was begun."""
     data, weights = audit.data, audit.model.state_dict()
-    content = [data.test.images[list(audit.places)], data.train.labels, data.test.labels, *weights.values()]
+    given = [tensor for one in audit.weights.values() for tensor in one.values()]
+    content = [data.test.images[list(audit.places)], data.train.labels, data.test.labels, *weights.values(), *given]
     found = hashlib.sha256()
     for tensor in content:
         found.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes())

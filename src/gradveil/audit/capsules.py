@@ -20,6 +20,7 @@ from gradveil.audit.report import AuditReport
 from gradveil.audit.rule import Rule
 from gradveil.audit.scoring import Scorer
 from gradveil.audit.settings import AuditSettings
+from gradveil.audit.sightings import attack_sightings
 from gradveil.audit.verdict import judge
 from gradveil.capsule import CapsulePaths, read_capsule, read_truth
 from gradveil.data import DataSet, choose_public
@@ -36,7 +37,9 @@ OnProgress = Callable[[str, float], None]
 class CapsuleAudit:
     """Captured rounds of one run, of the same model and defences, and how they are attacked.
 
-    `data` gives the public images and the chance floors; images that the truth names are left out of both.
+    `data` gives the public images and the chance floors; images that the truth names are left out of both. With
+    `together` the rounds of one client that show as many images of the same labels are attacked as one, and scored
+    once, in its first round.
     """
 
     rounds: Mapping[str, Round]
@@ -46,6 +49,7 @@ class CapsuleAudit:
     floor_images: int | None = None
     seed: int = 0
     rule: Rule = field(default_factory=Rule)
+    together: bool = False
 
     def __post_init__(self) -> None:
         if not self.rounds:
@@ -80,6 +84,12 @@ class CapsuleAudit:
     def attack(self, device: str = "cpu", progress: OnProgress | None = None) -> dict[str, dict[str, Reconstruction]]:
         """Attack every capsule with every attack: attack → capsule → what was rebuilt."""
         left = self.public_data()
+        if self.together:
+            public = choose_public(left, PUBLIC, self.seed).batch()
+            return {
+                name: attack_sightings(self.rounds, attack, name, public=public, seed=self.seed, device=device)
+                for name, attack in self.attacks.items()
+            }
         total, done = len(self.rounds) * len(self.attacks), 0
         results: dict[str, dict[str, Reconstruction]] = {name: {} for name in self.attacks}
         for name, attack in self.attacks.items():
@@ -100,15 +110,22 @@ class CapsuleAudit:
             raise DataError(f"{missing[0]} has no truth beside it: keep it with --keep-truth, or audit without scores")
         started = time.perf_counter()
         results = self.attack(device, progress)
-        images = sum(one.update.images for one in self.rounds.values()) * len(self.attacks)
+        scored = list(next(iter(results.values())))
+        images = sum(self.rounds[capsule].update.images for capsule in scored) * len(self.attacks)
         seconds = (time.perf_counter() - started) / images
         scorer, cells, attacked = self.scorer(), [], []
         for phase, capsules in self.phases().items():
             for name in self.attacks:
-                rounds = [self.pair(capsule, results[name][capsule], seconds, device) for capsule in capsules]
+                found = [capsule for capsule in capsules if capsule in results[name]]
+                rounds = [self.pair(capsule, results[name][capsule], seconds, device) for capsule in found]
+                if not rounds:
+                    continue
                 cells.append(scorer.score_cell(self.arm.name, phase, name, rounds))
                 attacked += [one for together in rounds for one in together]
-        settings, first = self.settings(), next(iter(self.rounds.values()))
+        settings, first = self.settings(scored), next(iter(self.rounds.values()))
+        notices = [notice for one in attacked for notice in one.notices]
+        if self.together:
+            notices.append(f"{len(self.rounds)} rounds were attacked together: {len(scored)} sets of images")
         return AuditReport(
             settings,
             judge(cells, settings.rule, settings.kind),
@@ -119,7 +136,7 @@ class CapsuleAudit:
             self.data.class_names,
             {name: attack.needs for name, attack in self.attacks.items()},
             sum(tensor.numel() for tensor in first.update.tensors.values()),
-            tuple(dict.fromkeys(notice for one in attacked for notice in one.notices)),
+            tuple(dict.fromkeys(notices)),
             tuple(attacked),
         )
 
@@ -152,16 +169,17 @@ class CapsuleAudit:
             for truth, one in pairs
         ]
 
-    def settings(self) -> AuditSettings:
-        """Describe the audit for its report."""
-        first = next(iter(self.rounds.values()))
+    def settings(self, scored: Sequence[str]) -> AuditSettings:
+        """Describe the audit for its report; `scored` are the capsules that have a result."""
+        rounds = [self.rounds[capsule] for capsule in scored]
+        first = rounds[0]
         local = first.update.local
-        images = sum(one.update.images for one in self.rounds.values())
+        images = sum(one.update.images for one in rounds)
         return AuditSettings(
             data=self.data.name,
             model=first.spec.name,
             arms=(self.arm.name,),
-            phases=tuple(dict.fromkeys(one.phase for one in self.rounds.values())),
+            phases=tuple(dict.fromkeys(one.phase for one in rounds)),
             attacks=tuple(self.attacks),
             images=images,
             images_per_client=max(1, first.update.images // first.participants),
@@ -196,6 +214,7 @@ def load_capsules(
     steps: int | None = None,
     model: str | nn.Module | None = None,
     seed: int = 0,
+    together: bool = False,
 ) -> CapsuleAudit:
     """Read capsules and their truths, which lie beside them unless `truths` names them, and look the attacks up."""
     named = name_attacks(attacks)
@@ -203,4 +222,4 @@ def load_capsules(
     beside = [path for path in paths if CapsulePaths.of(path).truth.exists()]
     known = {CapsulePaths.of(path).tensors.stem: tuple(read_truth(path)) for path in truths or beside}
     chosen = {name: attack if steps is None else attack.with_steps(steps) for name, attack in named.items()}
-    return CapsuleAudit(rounds, known, data, chosen, None, seed)
+    return CapsuleAudit(rounds, known, data, chosen, None, seed, together=together)

@@ -9,19 +9,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save
 from torch import Tensor
 
 from gradveil.errors import DataError, OutputError, SettingsError
-from gradveil.results import only_writer, read_sealed, seal, to_json, write_file
+from gradveil.folders import only_writer
+from gradveil.results import PRIVATE, read_sealed, seal, to_json, write_file
+from gradveil.tensor_files import read_sealed_tensors, seal_tensors
 from gradveil.workers import Crew, Job, OnProgress
 
 Result = TypeVar("Result")
 Tensors = dict[str, Tensor]
 WORK, SETTINGS, MODELS, LOCK = "work", "settings.json", "models", "lock"
-PRIVATE = 0o600
-CONTENT, DIGEST = "content", "sha256"
+CONTENT = "content"
 
 
 @dataclass(frozen=True)
@@ -73,27 +72,15 @@ class KeptWork:
         return self.folder / f"{hashlib.sha256(name.encode()).hexdigest()[:32]}.safetensors"
 
     def write(self, name: str, tensors: Tensors, content: Any) -> None:
-        whole = {key: tensor.detach().cpu().contiguous().clone() for key, tensor in tensors.items()}
         text = json.dumps({"job": name, "content": content})
-        metadata = {CONTENT: text, DIGEST: digest(whole, text)}
-        write_file(self.path_of(name), save(whole, metadata), PRIVATE)
+        write_file(self.path_of(name), seal_tensors(tensors, CONTENT, text), PRIVATE)
 
     def read(self, name: str) -> tuple[Tensors, Any]:
-        path = self.path_of(name)
         try:
-            with safe_open(path, framework="pt") as file:
-                metadata = file.metadata() or {}
-                tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118  # it is no mapping
-            sound = metadata[DIGEST] == digest(tensors, metadata[CONTENT])
-        except (OSError, SafetensorError, KeyError) as error:
-            raise DataError(f"{path} cannot be read: {error!r}; remove it, and its job is run again") from error
-        if not sound:
-            raise DataError(f"{path} was changed or damaged (its SHA-256 differs): remove it, and its job is run again")
-        return tensors, json.loads(metadata[CONTENT])["content"]
-
-
-def digest(tensors: Tensors, text: str) -> str:
-    return hashlib.sha256(save(tensors) + text.encode()).hexdigest()
+            tensors, text = read_sealed_tensors(self.path_of(name), CONTENT)
+        except DataError as error:
+            raise DataError(f"{error}: remove it, and its job is run again") from error
+        return tensors, json.loads(text)["content"]
 
 
 def run_jobs(
@@ -135,7 +122,7 @@ def opened_work(folder: Path, asked: Mapping[str, Any], resume: bool) -> Iterato
         if (work / SETTINGS).exists():
             check_same(read_sealed(work / SETTINGS), asked, folder)
         else:
-            write_file(work / SETTINGS, to_json(seal(asked)), PRIVATE)
+            write_settings(work, asked)
         kept = KeptWork(work)
         try:
             yield kept
@@ -146,8 +133,20 @@ def opened_work(folder: Path, asked: Mapping[str, Any], resume: bool) -> Iterato
         shutil.rmtree(work)
 
 
+def write_settings(work: Path, asked: Mapping[str, Any]) -> None:
+    """Write down what was asked; without it nobody could go on, so that without room for it nothing stays."""
+    try:
+        write_file(work / SETTINGS, to_json(seal(asked)), PRIVATE)
+    except OutputError:
+        shutil.rmtree(work)
+        raise
+
+
 def begin(work: Path) -> None:
     """Make the folder; of two audits that start at once, one is refused here."""
+    if work.exists() and not (work / SETTINGS).exists():
+        # An audit was killed before there was anything to go on with.
+        discard_work(work.parent)
     try:
         work.mkdir(mode=0o700)
     except FileExistsError as error:
@@ -156,7 +155,7 @@ def begin(work: Path) -> None:
         raise OutputError(f"cannot write to {work}: {error.strerror}; choose another folder with --out") from error
 
 
-def only_audit(work: Path) -> AbstractContextManager[None]:
+def only_audit(work: Path) -> AbstractContextManager[object]:
     """Keep a second audit out while a block runs."""
     busy = f"another audit is at work in {work.parent}: wait for it, or choose another folder with --out"
     return only_writer(work / LOCK, busy)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from torch import nn
+from torch import Tensor, nn
 
 from gradveil import data as data_sets
 from gradveil.attacks import Attack
@@ -16,6 +16,7 @@ from gradveil.audit.settings import AuditSettings
 from gradveil.defences import Arm, parse_arm
 from gradveil.errors import SettingsError
 from gradveil.losses import Loss, parse_loss
+from gradveil.training import GIVEN, train_enough
 from gradveil.workers import Crew
 
 UNDEFENDED = "none"
@@ -43,24 +44,33 @@ def audit_model(
 ) -> AuditReport:
     """Attack what clients with this model and these images would release, and say what it gives away.
 
-    `model` takes images in [0, 1]; it is attacked with its weights as they are, which is the phase `init`, unless
-    `phases` names later ones: these train a copy. `data` is a DataLoader or Dataset of (image, label) pairs, a data set
-    of ours or the name of one; without `test` a fifth of it is held out, and attacked. `loss` is that of the training.
-    `arms` are defences, lists of them or texts; `none` is added as the first unless `control` is False, to show that
-    the attack works. What is not given comes from `settings`, or else from the `preset`.
+    `model` takes images in [0, 1]; it is attacked with its weights as they are, which is the phase `given`, unless
+    `phases` names others: `init` are its weights as well, later ones train a copy. `data` is a DataLoader or Dataset of
+    (image, label) pairs, a data set of ours or the name of one; without `test` a fifth of it is held out, and attacked.
+    `loss` is that of the training. `arms` are defences, lists of them or texts; `none` is added as the first unless
+    `control` is False, to show that the attack works. What is not given comes from `settings`, or else from the
+    `preset`.
     """
     base = find_preset(preset) if settings is None else settings
     loaded = data_sets.from_torch(data, test) if test is not None else find_data(data)
-    given: dict[str, Any] = {"images": images, "seed": seed, "phases": phases or (None if settings else ("init",))}
+    first = (GIVEN,) if isinstance(model, nn.Module) else ("init",)
+    given: dict[str, Any] = {"images": images, "seed": seed, "phases": phases or (None if settings else first)}
     changes = {name: value for name, value in given.items() if value is not None}
     if "phases" in changes:
         changes["phases"] = tuple(changes["phases"])
-    changes["training"] = replace(base.training, loss=name_loss(loss))
+    training = base.training if settings is not None else train_enough(base.training, len(loaded.train))
+    changes["training"] = replace(training, loss=name_loss(loss))
     chosen = [find_arm(arm) for arm in (base.arms if arms is None else arms)]
     arms, added = add_control(chosen) if control else (chosen, False)
     prepared = replace(change_settings(base, changes), control=added)
-    audit = Audit(prepared, data=loaded, model=model, arms=arms, attacks=attacks)
+    weights = {GIVEN: clone(model)} if isinstance(model, nn.Module) and GIVEN in prepared.phases else None
+    audit = Audit(prepared, data=loaded, model=model, arms=arms, attacks=attacks, weights=weights)
     return audit.run(workers=workers, device=device, progress=progress, frames=FRAMES)
+
+
+def clone(model: nn.Module) -> dict[str, Tensor]:
+    """Copy the weights of a model to the CPU."""
+    return {name: tensor.detach().cpu().clone() for name, tensor in model.state_dict().items()}
 
 
 def add_control(arms: Sequence[Arm]) -> tuple[list[Arm], bool]:

@@ -13,13 +13,15 @@ from gradveil.audit.floors import FloorSettings, make_floors
 from gradveil.audit.forms import ATTACKED, TRAINED
 from gradveil.audit.jobs import Attacked, CellJob, TrainJob
 from gradveil.audit.kept import KeptWork, run_jobs
+from gradveil.audit.learning import describe_given, find_unlearnt
 from gradveil.audit.release import Scene, Share
 from gradveil.audit.report import AuditReport
 from gradveil.audit.scoring import Cell, Row, Scorer, join_null
 from gradveil.audit.verdict import Verdict, confirm_rows, decide, judge, share_test
 from gradveil.client import Weights
 from gradveil.defences import Arm, build_defended
-from gradveil.training import TrainingResult
+from gradveil.rng import generator
+from gradveil.training import TrainingResult, accuracy
 from gradveil.workers import Crew
 
 if TYPE_CHECKING:
@@ -301,10 +303,20 @@ class AuditRun:
             audit.data.class_names,
             {name: attack.needs for name, attack in audit.attacks.items()},
             sum(parameter.numel() for parameter in audit.model.parameters()),
-            tuple(dict.fromkeys(notice for one in attacked for notice in one.notices)),
+            (*dict.fromkeys(notice for one in attacked for notice in one.notices), *self.learning(trained)),
             attacked,
             canaries,
         )
+
+    def learning(self, trained: Trained) -> Iterator[str]:
+        """Say which weights have learnt nothing, and how good given ones are."""
+        test = self.audit.data.test
+        chance = float(test.labels.bincount().max()) / len(test)
+        yield from find_unlearnt({arm: one.test_accuracy for arm, one in trained.items()}, chance, len(test))
+        for weights in self.audit.weights.values():
+            model = self.audit.spec.build(generator(self.settings.seed, "model"))
+            model.load_state_dict(dict(weights))
+            yield describe_given(accuracy(model.eval(), test, self.device), chance, len(test))
 
     def watch(self, stage: str, jobs: int) -> Callable[[int, int, int], None]:
         """Turn the reports of single jobs into the share of the stage that is done."""

@@ -1,5 +1,6 @@
 """What an audit is asked to do."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
@@ -27,10 +28,12 @@ class AuditSettings:
     About `group` images are attacked as one job; with `stop_early` no more than `first_look` images are attacked of an
     arm, phase and attack if they settle the question. The chance floor is made of `floor_images` training images, a
     number that grows with the classes if None, and the attacker gets the first 500 of them as public ones (more if the
-    attack asks for more, see `Audit`). `steps`, if given, replaces every attack's own number. `rule` decides what the
-    figures are called. `preset` names the preset that the values come from. With `control` the arm `none` is there only
-    to show that the attack works: no gate counts it. `canaries` readable cards are attacked besides the images; they do
-    not count in the verdict.
+    attack asks for more, see `Audit`). `steps`, if given, replaces every attack's own number. A `budget` is in seconds
+    for one image; what it comes to on this machine is measured once and stands in `gradients`, which then replaces the
+    attacks' own numbers. `rule` decides what the figures are called. `preset` names the preset that the values come
+    from. With `control` the arm `none` is there only to show that the attack works: no gate counts it. `canaries`
+    readable cards are attacked besides the images; they do not count in the verdict. `checkpoint` is the file that the
+    weights of the phase `given` come from.
 
     Data, model, arms and attacks stand here by name; `Audit` looks the names up.
     """
@@ -47,6 +50,8 @@ class AuditSettings:
     labels: Labels = "known"
     knows_defence: bool = True
     steps: int | None = None
+    budget: float | None = None
+    gradients: int | None = None
     training: TrainingSettings = field(default=BRIEF)
     floor_images: int | None = None
     group: int = 8
@@ -56,6 +61,7 @@ class AuditSettings:
     preset: str | None = None
     control: bool = False
     canaries: int = 0
+    checkpoint: str | None = None
     participants: int = 1
     threads: int = 1
     seed: int = 0
@@ -86,6 +92,12 @@ class AuditSettings:
             raise SettingsError(f"local batches of {size} from {self.images_per_client} images a client: give smaller")
         if self.steps is not None and self.steps < 1:
             raise SettingsError(f"steps is {self.steps}: give 1 or more")
+        if self.budget is not None and not 0 < self.budget < math.inf:
+            raise SettingsError(f"a budget of {self.budget:g} seconds for one image: give more than 0")
+        if self.gradients is not None and self.gradients < 1:
+            raise SettingsError(f"gradients is {self.gradients}: give 1 or more")
+        if self.steps is not None and (self.budget is not None or self.gradients is not None):
+            raise SettingsError("steps and a budget both say how long to attack: give one of them")
         if self.labels not in ("known", "hidden"):
             raise SettingsError(f"labels are '{self.labels}': choose known or hidden")
 

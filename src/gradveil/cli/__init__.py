@@ -1,13 +1,15 @@
 """The command line: `gradveil COMMAND`."""
 
+import os
 import sys
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
 from gradveil import __version__
 from gradveil.cli.commands import LazyGroup, add_entries
-from gradveil.errors import GradveilError
+from gradveil.errors import GradveilError, InputError, printable
+from gradveil.stops import is_stopped, watched
 
 app = typer.Typer(
     cls=LazyGroup,
@@ -34,9 +36,40 @@ def root(
 
 
 def main() -> None:
-    """Run the command line; an error of ours is one line and exit code 2."""
-    try:
-        app()
-    except GradveilError as error:
-        typer.echo(f"gradveil: {error}", err=True)
-        sys.exit(2)
+    """Run the command line.
+
+    An error of ours, or of a file or folder, is one line and exit code 2; a signal one line and 128 plus its number.
+    """
+    with watched():
+        try:
+            try:
+                check_arguments(sys.argv[1:])
+                app()
+            finally:
+                sys.stdout.flush()
+        except GradveilError as error:
+            if is_stopped():
+                raise
+            stop(str(error))
+        except OSError as error:
+            if is_stopped():
+                raise
+            if error.filename is not None:
+                stop(f"{os.fsdecode(error.filename)}: {error.strerror}; choose another file or folder")
+            # Python would try to write the rest when it ends, and complain again.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            stop(f"the output cannot be written: {error.strerror or error}")
+
+
+def check_arguments(arguments: list[str]) -> None:
+    """Refuse an argument that is not UTF-8 before any work: the results, which are UTF-8, could not name it."""
+    for argument in arguments:
+        try:
+            argument.encode()
+        except UnicodeEncodeError as error:
+            raise InputError(f"'{argument}' is not UTF-8: rename the file or folder") from error
+
+
+def stop(message: str) -> NoReturn:
+    typer.echo(f"gradveil: {printable(message)}", err=True)
+    sys.exit(2)

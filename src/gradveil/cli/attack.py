@@ -11,19 +11,21 @@ from rich.table import Table
 from gradveil import data as data_sets
 from gradveil.attacks import STANDARD_VERSION
 from gradveil.audit import Audit, AuditReport, AuditSettings, Row
-from gradveil.cli.options import AsJson, Device, Out, Overwrite, Quiet, Seed, make_console, print_json
+from gradveil.cli.options import AsJson, Device, Out, Overwrite, Quiet, Seed, make_console, print_json, print_path
 from gradveil.cli.policy_files import read_arm
 from gradveil.cli.progress import progress_bar
 from gradveil.client import Weights
 from gradveil.data import DataSet, choose_attacked
 from gradveil.defences import Arm, build_defended, parse_arm
 from gradveil.errors import KnowledgeError, SettingsError
+from gradveil.folders import claimed_folder
 from gradveil.machine import find_device
 from gradveil.models import ModelSpec
 from gradveil.reports import draw_losses, draw_similarities, draw_strip
-from gradveil.results import claimed_folder, record, to_json, write_file
+from gradveil.results import PRIVATE, record, to_json, write_file
 from gradveil.training import BRIEF, Checkpoint, TrainingSettings, load_checkpoint
 
+PIECES = ("steps.png", "loss.png", "similarity.png")
 DataName = Annotated[str, typer.Option("--data", help="A name of 'gradveil data list', folder:PATH or npz:PATH.")]
 ModelName = Annotated[str, typer.Option("--model", help="A model by name, or your own as package.module:factory.")]
 AttackName = Annotated[str, typer.Option("--attack", help="Attack by name, such as fast, adam-cosine or standard.")]
@@ -38,6 +40,9 @@ ArmName = Annotated[str, typer.Option("--defence", help="An arm: none, crop-flip
 Knows = Annotated[bool, typer.Option("--knows-defence", help="Tell the attacker what the defence is, not its draws.")]
 HideLabels = Annotated[bool, typer.Option("--hide-labels", help="Let the attacker find the labels.")]
 Steps = Annotated[int | None, typer.Option("--steps", help="Steps of the attack, or each member, instead of its own.")]
+Budget = Annotated[
+    float | None, typer.Option("--budget", help="Seconds of search for one image; turned into gradients once, here.")
+]
 Threads = Annotated[int, typer.Option("--threads", help="Threads of torch; one is fastest for small models.")]
 
 
@@ -52,6 +57,7 @@ def attack_images(
     knows_defence: Knows = False,
     hide_labels: HideLabels = False,
     steps: Steps = None,
+    budget: Budget = None,
     threads: Threads = 1,
     out: Out = Path("runs/attack"),
     overwrite: Overwrite = False,
@@ -63,7 +69,7 @@ def attack_images(
     """Attack single images; pictures over the steps, curves and attack.json go to the folder."""
     console = make_console(quiet, as_json)
     place, arm = str(find_device(device)), parse_arm(read_arm(defence))
-    with claimed_folder(out, "attack", overwrite) as folder, progress_bar(console) as progress:
+    with claimed_folder(out, "attack", overwrite, PIECES) as folder, progress_bar(console) as progress:
         loaded = data_sets.load(data, None, progress)
         spec, weights, name, training = choose_weights(model, phase, checkpoint, loaded, arm, seed)
         places = choose_images(images, loaded, seed)
@@ -75,6 +81,7 @@ def attack_images(
             labels="hidden" if hide_labels else "known",
             knows_defence=knows_defence,
             steps=steps,
+            budget=budget,
             training=training,
             floor_images=min(2000, len(loaded.train)),
             group=len(places),
@@ -94,7 +101,7 @@ def attack_images(
     console.print(make_table(report.rows))
     for file in ("steps.png", "loss.png", "similarity.png", "attack.json"):
         if (folder / file).exists():
-            console.print(f"{folder / file}", highlight=False, soft_wrap=True)
+            print_path(console, folder / file)
 
 
 def choose_weights(
@@ -160,6 +167,8 @@ def make_record(report: AuditReport, data: str, checkpoint: Path | None, device:
         "model": settings.model,
         "attack": settings.attacks[0],
         "steps": settings.steps,
+        "budget": settings.budget,
+        "gradients": settings.gradients,
         "phase": settings.phases[0],
         "checkpoint": None if checkpoint is None else checkpoint.name,
         "arm": settings.arms[0],
@@ -185,7 +194,7 @@ def write_results(folder: Path, report: AuditReport, result: dict[str, Any]) -> 
     truths = [(one.truth.original[0], one.truth.transformed[0]) for one in report.attacked]
     results = [one.reconstruction for one in report.attacked]
     title = f"{settings.attacks[0]} on {settings.model} ({settings.phases[0]}), {settings.arms[0]}"
-    write_file(folder / "steps.png", draw_strip(truths, results))
+    write_file(folder / "steps.png", draw_strip(truths, results), PRIVATE)
     if any(len(one.history) > 1 for one in results):
         named = {f"image {row.image}": one for row, one in zip(report.rows, results, strict=True)}
         write_file(folder / "loss.png", draw_losses(named, title))

@@ -30,20 +30,24 @@ from gradveil.audit import (
 from gradveil.cli import audit_options as ask
 from gradveil.cli.audit_table import FILES, print_report
 from gradveil.cli.crews import RayAddress, gather_crew
-from gradveil.cli.options import AsJson, Device, Out, Overwrite, Quiet, make_console, print_json, run_folder
+from gradveil.cli.options import AsJson, Device, Out, Overwrite, Quiet, Run, make_console, print_json
 from gradveil.cli.policy_files import read_arm
 from gradveil.cli.progress import progress_bar
 from gradveil.data import load
 from gradveil.defences import expand_arms
-from gradveil.errors import SettingsError
+from gradveil.errors import SettingsError, printable
+from gradveil.folders import claimed_folder
 from gradveil.machine import find_device
 from gradveil.reports import draw_grid, pictures_of, record_of, to_png, write_audit
-from gradveil.results import claimed_folder, record, to_json, write_file
+from gradveil.results import PRIVATE, record, to_json, write_file
+from gradveil.training import GIVEN, load_given, train_enough
 from gradveil.types import Reconstruction
 
 LEAKS = 3
 """The exit code of a leak above --fail-above."""
 UNDEFENDED = "none"
+PIECES = ("work", *FILES, "pictures", "pictures.safetensors")
+"""What an audit leaves that was cut short."""
 OnProgress = Callable[[str, float], None]
 
 
@@ -51,6 +55,7 @@ def audit(
     preset: ask.PresetName = None,
     data: ask.DataName = None,
     model: ask.ModelName = None,
+    checkpoint: ask.CheckpointFile = None,
     defence: ask.Defences = None,
     policy: ask.Policies = None,
     no_control: ask.NoControl = False,
@@ -61,7 +66,9 @@ def audit(
     labels: ask.Labels = None,
     untold: ask.Untold = False,
     steps: ask.Steps = None,
+    budget: ask.Budget = None,
     epochs: ask.Epochs = None,
+    loss: ask.LossName = None,
     epsilon: ask.Epsilon = None,
     delta: ask.Delta = None,
     gamma: ask.Gamma = None,
@@ -79,6 +86,7 @@ def audit(
     mode: ask.ModeName = None,
     capsule: ask.Capsules = None,
     truth: ask.Truths = None,
+    together: ask.Together = False,
     workers: ask.Workers = min(os.cpu_count() or 1, 8),
     ray: RayAddress = None,
     resume: ask.Resume = False,
@@ -110,14 +118,16 @@ def audit(
             data=data,
             model=model,
             **choose_arms(defence, policy, no_control),
-            phases=None if phase is None else tuple(phase),
+            phases=choose_phases(phase, checkpoint),
+            checkpoint=None if checkpoint is None else str(checkpoint),
             attacks=None if attack is None else tuple(attack),
             images=images,
             stop_early=False if all_images else None,
             labels=labels,
             knows_defence=False if untold else None,
             steps=steps,
-            training=changed(base.training, {"epochs": epochs}),
+            **budgeted(budget, stored),
+            training=changed(base.training, {"epochs": epochs, "loss": loss}),
             rule=changed(base.rule, {"epsilon": epsilon, "delta": delta, "gamma": gamma}),
             canaries=canary,
             participants=participants,
@@ -127,6 +137,8 @@ def audit(
         ),
     )
     check_gate(fail_above)
+    if together and not capsule:
+        raise SettingsError("--together is for captured rounds: name them with --capsule")
     console = make_console(quiet, as_json)
     place = str(find_device(device))
     with progress_bar(console) as show:
@@ -135,15 +147,22 @@ def audit(
             show(stage, round(100 * share), 100)
 
         if capsule:
+            if budget is not None:
+                raise SettingsError("a budget is measured on a model of this audit: for capsules give --steps")
             if resume:
                 raise SettingsError("an audit of capsules is never resumed: leave out --resume")
-            with claimed_folder(out, "audit", overwrite):
-                report, result = audit_capsules(capsule, truth, settings, model, out, place, progress)
+            with claimed_folder(out, "audit", overwrite, PIECES):
+                report, result = audit_capsules(capsule, truth, settings, model, out, place, progress, together)
         else:
-            report, result = audit_settings(settings, workers, ray, out, place, progress, overwrite, stored)
+            fresh = stored is None
+            named = model if fresh else settings.model
+            prepared = prepare(settings, named, fresh and epochs is None, fresh and loss is None)
+            report, result = run_in_folder(prepared, workers, ray, out, place, progress, overwrite, stored)
     if report is None:
         entries = result["capsules"]
-        console.print(f"{len(entries)} attacks without the truth: pictures and audit.json are in {out}; no score.")
+        console.print(
+            f"{len(entries)} attacks without the truth: pictures and audit.json are in {printable(str(out))}; no score."
+        )
         return
     if as_json:
         print_json(result)
@@ -155,6 +174,13 @@ def audit(
 def given(**options: Any) -> dict[str, Any]:
     """Leave out options that were not given."""
     return {name: value for name, value in options.items() if value is not None}
+
+
+def budgeted(budget: float | None, stored: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Take the gradients that a budget came to when the unfinished audit was begun; they are not measured again."""
+    before = {} if stored is None else stored["settings"]
+    same = budget is not None and before.get("budget") == budget
+    return {"budget": budget, "gradients": before["gradients"] if same else None}
 
 
 def changed(settings: Any, changes: Mapping[str, Any]) -> Any:
@@ -174,14 +200,36 @@ def choose_arms(defences: Sequence[str] | None, policies: Sequence[str] | None, 
     return {"arms": (UNDEFENDED, *others), "control": UNDEFENDED not in asked}
 
 
+def choose_phases(phases: Sequence[str] | None, checkpoint: Path | None) -> tuple[str, ...] | None:
+    """Name the phases: with a checkpoint that of its weights, unless others are named beside it."""
+    if checkpoint is None:
+        return None if phases is None else tuple(phases)
+    if phases is not None and GIVEN not in phases:
+        raise SettingsError(f"--checkpoint is the phase '{GIVEN}': leave out --phase, or name '{GIVEN}' as well")
+    return (GIVEN,) if phases is None else tuple(phases)
+
+
+def prepare(settings: AuditSettings, model: str | None, enough: bool, own_loss: bool) -> Audit:
+    """Load data and weights; `enough` raises too few epochs, `own_loss` takes the loss that a checkpoint names."""
+    data = load(settings.data)
+    if enough:
+        settings = replace(settings, training=train_enough(settings.training, len(data.train)))
+    if settings.checkpoint is None:
+        return Audit(settings, data=data)
+    given = load_given(Path(settings.checkpoint), model, data)
+    if own_loss:
+        settings = replace(settings, training=replace(settings.training, loss=str(given.loss)))
+    return Audit(settings, data=data, model=given.spec, weights={GIVEN: given.weights})
+
+
 def check_gate(fail_above: float | None) -> None:
     """Refuse a gate that makes no sense before anything is run."""
     if fail_above is not None and not 0 <= fail_above < math.inf:
         raise SettingsError(f"--fail-above {fail_above}: give a number of decibels from 0")
 
 
-def audit_settings(
-    settings: AuditSettings,
+def run_in_folder(
+    prepared: Audit,
     workers: int,
     ray: str | None,
     out: Path,
@@ -190,23 +238,22 @@ def audit_settings(
     overwrite: bool,
     stored: Mapping[str, Any] | None,
 ) -> tuple[AuditReport, dict[str, Any]]:
-    """Run an audit in a folder, or go on with the one there; nothing is written before all names are looked up."""
-    prepared, resume = Audit(settings), stored is not None
+    """Run an audit in a folder, or go on with the one there."""
+    resume = stored is not None
     command_line = shlex.join(["gradveil", *sys.argv[1:]]) if stored is None else stored["command_line"]
     asked = describe_work(prepared, device, command_line)
-    with gather_crew(workers, ray, settings.threads) as crew:
+    run = Run("audit", out, is_unfinished, PIECES)
+    with gather_crew(workers, ray, prepared.settings.threads) as crew, run.folder(resume, overwrite) as folder:
         if overwrite and not resume:
-            discard_work(out)
-        with run_folder(out, "audit", is_unfinished(out), resume, overwrite) as folder:
-            if overwrite and not resume:
-                remove_results(folder)
-            with opened_work(folder, asked, resume) as kept:
-                # A node of a cluster need not see this folder; what it has trained is kept when it is done.
-                models = kept.models if ray is None else None
-                report = prepared.run(
-                    workers=crew, device=device, progress=progress, models=models, frames=FRAMES, kept=kept
-                )
-                return report, write_audit(folder, record_of(report, command_line), pictures_of(report))
+            discard_work(folder)
+            remove_results(folder)
+        with opened_work(folder, asked, resume) as kept:
+            # A node of a cluster need not see this folder; what it has trained is kept when it is done.
+            models = kept.models if ray is None else None
+            report = prepared.run(
+                workers=crew, device=device, progress=progress, models=models, frames=FRAMES, kept=kept
+            )
+            return report, write_audit(folder, record_of(report, command_line), pictures_of(report))
 
 
 def remove_results(folder: Path) -> None:
@@ -232,6 +279,7 @@ def audit_capsules(
     folder: Path,
     device: str,
     progress: OnProgress,
+    together: bool,
 ) -> tuple[AuditReport | None, dict[str, Any]]:
     """Attack captured rounds; without their truth there is no report, only pictures."""
     captured = load_capsules(
@@ -242,6 +290,7 @@ def audit_capsules(
         steps=settings.steps,
         model=model if model is not None and ":" in model else None,
         seed=settings.seed,
+        together=together,
     )
     captured = replace(captured, rule=settings.rule)
     if len(captured.truths) < len(captured.rounds):
@@ -258,7 +307,7 @@ def write_unscored(folder: Path, results: Mapping[str, Mapping[str, Reconstructi
         for capsule, one in capsules.items():
             if one.status == "ok":
                 pictures = [(attack, list(one.images.cpu()))]
-                write_file(folder / f"{capsule}-{attack}.png", to_png(draw_grid(pictures)))
+                write_file(folder / f"{capsule}-{attack}.png", to_png(draw_grid(pictures)), PRIVATE)
             loss = one.matching_loss if math.isfinite(one.matching_loss) else None
             entries.append(
                 {

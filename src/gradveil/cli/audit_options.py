@@ -47,7 +47,16 @@ Untold = Annotated[
     bool, typer.Option("--untold", help="Do not tell the attacker the arm's defences; it never knows their draws.")
 ]
 Steps = Annotated[int | None, option("--steps", "Steps of the attack, or each member, instead of its own.")]
+Budget = Annotated[
+    float | None,
+    option("--budget", "Seconds of search for one image, shared by all members; turned into gradients once, here."),
+]
 Epochs = Annotated[int | None, option("--epochs", "Epochs of the training before the later phases.", BRIEF.epochs)]
+CheckpointFile = Annotated[
+    Path | None,
+    option("--checkpoint", "Attack these weights: a file of 'gradveil train', or a state_dict (then with --model)."),
+]
+LossName = Annotated[str | None, option("--loss", "Loss of the training, as cross-entropy:smoothing=0.1.", BRIEF.loss)]
 Epsilon = Annotated[
     float | None, option("--epsilon", "Decibels over chance that an attack must reach.", QUICK.rule.epsilon)
 ]
@@ -93,6 +102,10 @@ ModeName = Annotated[
 ]
 Capsules = Annotated[
     list[Path] | None, option("--capsule", "Attack a captured round instead, a file of capsules/. Repeat for more.")
+]
+Together = Annotated[
+    bool,
+    typer.Option("--together", help="Attack the capsules of a client that show the same number and labels as one."),
 ]
 Truths = Annotated[list[Path] | None, option("--truth", "The truth part of a capsule that does not lie beside it.")]
 Workers = Annotated[int, typer.Option("--workers", help="Processes to use; the figures do not depend on it.")]

@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from gradveil.audit import WORDS, AuditReport, Summary, describe_threat, headline
+from gradveil.cli.options import print_path
 
 FILES = ("report.html", "audit.json", "audit.csv")
 
@@ -21,14 +22,16 @@ def print_report(console: Console, report: AuditReport, folder: Path) -> None:
     for arm, notes in report.arms.items():
         for line in notes.lines():
             console.print(f"{arm}: {line}", highlight=False, markup=False)
+    for notice in report.notices:
+        console.print(f"Notice: {notice}", highlight=False, markup=False)
     if report.canaries:
         print_canaries(console, report)
-    console.print(f"[bold]{headline(report.summaries)}[/bold]")
+    console.print(headline(report.summaries), style="bold")
     expected = report.verdict.expected_false_findings
     console.print(f"Expected number of false findings in this audit: at most {expected:g}.", highlight=False)
     console.print(describe_threat(report.settings), highlight=False)
     for name in FILES:
-        console.print(f"{folder / name}", highlight=False, soft_wrap=True)
+        print_path(console, folder / name)
 
 
 def print_canaries(console: Console, report: AuditReport) -> None:

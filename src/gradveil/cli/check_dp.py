@@ -4,11 +4,9 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
-from gradveil.cli.options import AsJson, print_json
+from gradveil.cli.options import AsJson, make_console, print_json
 from gradveil.errors import SettingsError
 from gradveil.privacy import (
     CHANCE,
@@ -96,11 +94,11 @@ def build_local(numbers: dict[str, float | None], run: Run) -> GaussianRelease:
 
 def render(check: PrivacyCheck) -> None:
     """Print the figures as a table, and the warnings below it."""
-    console = Console()
+    console = make_console(quiet=False, as_json=False)
     columns = [(check.neighbours, check.figures)]
     if check.replacing is not None:
         columns.append((f"one {check.unit} replaced", check.replacing))
-    table = Table("", *(name for name, _ in columns), title=escape(check.mechanism))
+    table = Table("", *(name for name, _ in columns), title=check.mechanism)
     for label, values in list_rows(check, [figures for _, figures in columns]):
         table.add_row(label, *values)
     console.print(table)

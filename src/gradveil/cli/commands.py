@@ -32,6 +32,11 @@ COMMANDS: dict[str, Entry] = {
         "federate",
         "Train together with others on Flower; the weights, captured rounds and federate.json go to the folder.",
     ),
+    "inspect": Entry(
+        "inspect",
+        "inspect_checkpoint",
+        "Look at a model from someone else before you train it: is it planted to give images away?",
+    ),
     "report": Entry(
         "report",
         "report",

@@ -5,14 +5,14 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.markup import escape
 from rich.table import Column, Table
 
 from gradveil import data
 from gradveil.cli.options import AsJson, Quiet, make_console, print_json
 from gradveil.cli.progress import progress_bar
+from gradveil.errors import printable
 from gradveil.results import record
+from gradveil.stops import say_on_stop
 
 app = typer.Typer(no_args_is_help=True, help="List, describe and download data sets.")
 
@@ -35,10 +35,10 @@ def list_command(root: Root = None, as_json: AsJson = False) -> None:
         return
     table = Table("name", "what it is", Column("on this machine", overflow="fold"))
     for name, source in data.DATASETS.items():
-        table.add_row(name, source.description, escape(str(paths[name] or f"no: gradveil data get {name}")))
+        table.add_row(name, source.description, printable(str(paths[name] or f"no: gradveil data get {name}")))
     for form, own in data.FORMS.items():
-        table.add_row(f"{form}:…", escape(own.description), "")
-    Console().print(table)
+        table.add_row(f"{form}:…", own.description, "")
+    make_console(quiet=False, as_json=False).print(table)
 
 
 @app.command("info")
@@ -62,9 +62,10 @@ def info_command(name: Name, root: Root = None, as_json: AsJson = False) -> None
 def get_command(name: Name, root: Root = None, mirror: Mirror = None, quiet: Quiet = False) -> None:
     """Download the official files of a data set; run again after a cut to resume."""
     console = make_console(quiet, as_json=False)
+    say_on_stop(lambda: "what was downloaded is kept: run the same command again to go on")
     with progress_bar(console, in_bytes=True) as progress:
         folder = data.get(name, root, progress, mirror)
-    console.print(f"{name} is complete and checked: {folder}", soft_wrap=True, markup=False)
+    console.print(f"{name} is complete and checked: {printable(str(folder))}", soft_wrap=True)
 
 
 def make_figures(dataset: data.DataSet, counts: data.Counts) -> dict[str, Any]:
@@ -87,10 +88,10 @@ def make_table(dataset: data.DataSet, counts: data.Counts) -> Table:
     """Lay out the figures of a data set for the console."""
     table = Table("", Column("", overflow="fold"), show_header=False)
     channels, height, width = dataset.shape
-    table.add_row("name", escape(dataset.name))
+    table.add_row("name", printable(dataset.name))
     table.add_row("images", f"{len(dataset.train):,} for training, {len(dataset.test):,} for testing")
     table.add_row("shape", f"{channels} × {height} × {width} (channels × height × width)")
-    table.add_row("classes", f"{dataset.classes}: {escape(data.list_names(list(dataset.class_names), 5))}")
+    table.add_row("classes", f"{dataset.classes}: {data.list_names(list(dataset.class_names), 5)}")
     table.add_row("mean", "  ".join(f"{value:.8f}" for value in dataset.mean))
     table.add_row("standard deviation", "  ".join(f"{value:.8f}" for value in dataset.std))
     table.add_row("training images per class", format_range(counts.train_per_class))

@@ -11,17 +11,17 @@ from typing import Annotated, get_args
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
-from rich.table import Table
+from rich.table import Column, Table
 
 from gradveil import data as data_sets
 from gradveil.attacks import find_attack
 from gradveil.cli.audit_table import print_report
 from gradveil.cli.data import Root
-from gradveil.cli.options import AsJson, Out, Overwrite, Quiet, Seed, make_console, print_json, run_folder
+from gradveil.cli.options import AsJson, Out, Overwrite, Quiet, Run, Seed, make_console, print_json
 from gradveil.cli.policy_files import read_arm, read_policy
 from gradveil.cli.progress import progress_bar
 from gradveil.data import DataSet
-from gradveil.errors import SettingsError
+from gradveil.errors import SettingsError, printable
 from gradveil.federated import FEDAVG, FederatedSettings, RoundOutcome, is_unfinished
 from gradveil.reports import draw_leak_by_round, draw_rounds, pictures_of, record_of, write_audit
 from gradveil.results import write_file
@@ -31,6 +31,8 @@ DEFAULTS = FederatedSettings()
 OBSERVATION = "observation"
 BY_CLASS = "classes:2"
 SHOWN = 10
+PIECES = ("resume.safetensors", "journal.jsonl", "final.*", "round-*.*", "capsules", "curve.png")
+"""What a run leaves that was cut short."""
 
 Data = Annotated[str, typer.Option("--data", help="A name of 'gradveil data list', folder:PATH or npz:PATH.")]
 Model = Annotated[str, typer.Option("--model", help="A model by name, or your own as package.module:factory.")]
@@ -96,6 +98,10 @@ ObserveAttack = Annotated[str, typer.Option("--observe-attack", help="The attack
 ObserveSteps = Annotated[
     int | None, typer.Option("--observe-steps", help="Steps of that attack, or of each member, instead of its own.")
 ]
+ObserveTogether = Annotated[
+    bool,
+    typer.Option("--together", help="Attack the observed rounds of a client that show the same images as one."),
+]
 
 
 def federate(
@@ -122,6 +128,7 @@ def federate(
     observe: Observe = "",
     observe_attack: ObserveAttack = "standard",
     observe_steps: ObserveSteps = None,
+    together: ObserveTogether = False,
     checkpoints: Checkpoints = "",
     engine: Engine = "in-process",
     topology: TopologyOption = "server",
@@ -169,27 +176,28 @@ def federate(
         raise SettingsError(f"--observe-steps {observe_steps}: give 1 or more")
     with progress_bar(console) as loading:
         loaded = data_sets.load(data, root, loading)
-    with run_folder(out, "federate", is_unfinished(out), resume, overwrite) as folder, rounds_bar(console) as progress:
-        result = run_federated(
-            settings,
-            loaded,
-            folder,
-            engine=engine,  # type: ignore[arg-type]  # a wrong name is refused there
-            workers=workers,
-            capture=captured,
-            keep_truth=keep_truth or bool(observed),
-            checkpoints=kept,
-            resume=resume,
-            progress=progress,
-            root=root,
-            topology=topology,  # type: ignore[arg-type]  # a wrong name is refused there
-            observer=observer,
-            secure=secure,
-        )
-    title = f"{settings.model} on {settings.data}, {settings.clients} clients, {settings.algorithm}, {settings.arm}"
-    write_file(folder / "curve.png", draw_rounds(result.rounds, title))
-    if observed:
-        attack_captured(folder, loaded, observed, observe_attack, observe_steps, model, seed, console)
+    with Run("federate", out, is_unfinished, PIECES).folder(resume, overwrite) as folder:
+        with rounds_bar(console) as progress:
+            result = run_federated(
+                settings,
+                loaded,
+                folder,
+                engine=engine,  # type: ignore[arg-type]  # a wrong name is refused there
+                workers=workers,
+                capture=captured,
+                keep_truth=keep_truth or bool(observed),
+                checkpoints=kept,
+                resume=resume,
+                progress=progress,
+                root=root,
+                topology=topology,  # type: ignore[arg-type]  # a wrong name is refused there
+                observer=observer,
+                secure=secure,
+            )
+        title = f"{settings.model} on {settings.data}, {settings.clients} clients, {settings.algorithm}, {settings.arm}"
+        write_file(folder / "curve.png", draw_rounds(result.rounds, title))
+        if observed:
+            attack_captured(folder, loaded, observed, observe_attack, observe_steps, together, model, seed, console)
     if as_json:
         print_json(json.loads((folder / "federate.json").read_text()))
     console.print(make_table(result.rounds))
@@ -202,6 +210,7 @@ def attack_captured(
     rounds: Sequence[int],
     attack: str,
     steps: int | None,
+    together: bool,
     model: str,
     seed: int,
     console: Console,
@@ -217,6 +226,7 @@ def attack_captured(
             rounds,
             [attack],
             steps=steps,
+            together=together,
             model=own,
             seed=seed,
             progress=lambda stage, share: show(stage, round(100 * share), 100),
@@ -313,18 +323,18 @@ def make_table(rounds: Sequence[RoundOutcome]) -> Table:
                 "–" if outcome.loss is None else f"{outcome.loss:.3f}",
                 "–" if outcome.test_accuracy is None else f"{outcome.test_accuracy:.2%}",
                 str(outcome.valid),
-                "; ".join(map(str, outcome.dropped)),
+                printable("; ".join(map(str, outcome.dropped))),
             )
     return table
 
 
 def summarise(settings: FederatedSettings, rounds: Sequence[RoundOutcome], seconds: float, folder: Path) -> Table:
     """Show the outcome in a few lines."""
-    table = Table(show_header=False, box=None, pad_edge=False)
-    table.add_row("clients", f"{settings.clients}, {settings.partition}; {settings.data}; {settings.arm}")
+    table = Table("", Column("", overflow="fold"), show_header=False, box=None, pad_edge=False)
+    table.add_row("clients", printable(f"{settings.clients}, {settings.partition}; {settings.data}; {settings.arm}"))
     each = f"{seconds / len(rounds):.2f} s a round"
     table.add_row("training", f"{settings.model}, {settings.algorithm}, {len(rounds)} rounds, {seconds:.0f} s, {each}")
     table.add_row("dropped", f"{sum(len(outcome.dropped) for outcome in rounds)} replies")
     table.add_row("test accuracy", f"{rounds[-1].test_accuracy:.2%}", style="bold")
-    table.add_row("written to", f"{folder}/ (final.safetensors, journal.jsonl, curve.png, federate.json)")
+    table.add_row("written to", printable(f"{folder}/ (final.safetensors, journal.jsonl, curve.png, federate.json)"))
     return table

@@ -7,8 +7,9 @@ import typer
 
 from gradveil import data as data_sets
 from gradveil.cli.crews import RayAddress, gather_crew
-from gradveil.cli.options import AsJson, Quiet, make_console, print_json
+from gradveil.cli.options import AsJson, Quiet, make_console, print_json, print_path
 from gradveil.cli.progress import progress_bar
+from gradveil.cli.study_folders import keep_others_out, own_journal
 from gradveil.experiments import (
     FEDERATED_PARTS,
     prepare_federated_study,
@@ -35,12 +36,15 @@ def federated_study(
 ) -> None:
     """Train together and alone, take FedAvg apart, and attack captured rounds; a stopped run goes on where it was."""
     chosen = part or list(FEDERATED_PARTS)
-    prepare_federated_study(out, chosen, table)
+    with own_journal(out, "federated", table):
+        prepare_federated_study(out, chosen, table)
     console = make_console(quiet, as_json)
     if not table:
+        keep_others_out(out)
         with progress_bar(console) as progress, gather_crew(workers, ray) as crew:
             run_federated_study(out, data_sets.load("fashion-mnist-sample", None, progress), chosen, crew, progress)
-    path, written = write_federated_tables(out, chosen)
+    with own_journal(out, "federated", table):
+        path, written = write_federated_tables(out, chosen)
     if as_json:
         print_json(written)
-    console.print(f"{path}", highlight=False, soft_wrap=True)
+    print_path(console, path)

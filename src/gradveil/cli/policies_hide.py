@@ -9,9 +9,9 @@ import torch
 import typer
 
 from gradveil import data as data_sets
-from gradveil.cli.options import AsJson, Quiet, make_console, print_json
+from gradveil.cli.options import AsJson, Quiet, make_console, print_json, print_path
 from gradveil.cli.progress import progress_bar
-from gradveil.cli.study_folders import prepare_folder, require_results
+from gradveil.cli.study_folders import own_journal, prepare_folder, require_results
 from gradveil.errors import UnknownNameError
 from gradveil.experiments.hide_tables import make_lines, render_markdown
 from gradveil.experiments.policies_hide import ATTACKS, IMAGES, RUN, SEEDS, SHARES, HideStudy, HideTrial, trials
@@ -60,21 +60,23 @@ def policies_hide(
     """Attack the original under every policy, by learning and by matching; a run that was stopped goes on."""
     chosen = choose_trials({"arm": arm, "attack": attack, "model": model}, seeds, images)
     console = make_console(quiet, as_json)
-    prepare_folder(out, table, "trial", "policies-hide", versions=RUN)
+    prepare_folder(out, table, ["trial.arm", "phases"], "policies-hide", versions=RUN)
     torch.set_num_threads(1)
     with progress_bar(console) as progress:
         study = HideStudy(out, None if table else data_sets.load(data, None, progress))
         if not table:
             study.run(chosen, progress)
     entries = study.read()
-    lines = make_lines(entries)
-    require_results(study.journal.path, arm or [], list(dict.fromkeys(line.cell.arm for line in lines)))
-    write_file(out / "policies-hide.md", render_markdown(lines, entries))
+    with own_journal(out, "policies-hide", table):
+        lines = make_lines(entries)
+        require_results(study.journal.path, arm or [], list(dict.fromkeys(line.cell.arm for line in lines)))
+        text = render_markdown(lines, entries)
+    write_file(out / "policies-hide.md", text)
     written = record("reproduce policies-hide", {"seeds": seeds, "images": images, "threads": 1}, {"trials": entries})
     write_file(out / "policies-hide.json", to_json(written))
     if as_json:
         print_json(written)
-    console.print(f"{out / 'policies-hide.md'}", highlight=False, soft_wrap=True)
+    print_path(console, out / "policies-hide.md")
 
 
 def choose_trials(asked: Mapping[str, Sequence[str] | None], seeds: int, images: int | None) -> list[HideTrial]:

@@ -1,10 +1,10 @@
 """`--policy FILE.json`: read the policies that a search wrote."""
 
-import json
 from pathlib import Path
 from typing import Any
 
-from gradveil.errors import PolicyError
+from gradveil.errors import DataError, PolicyError
+from gradveil.results import read_sealed
 from gradveil.transforms import from_record
 
 PREFIX = "policy:"
@@ -35,12 +35,9 @@ def read_arm(text: str) -> str:
 
 def load_record(path: Path) -> dict[str, Any]:
     try:
-        record = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError) as error:
-        raise PolicyError(f"{path} cannot be read as the policies of a search: {error}") from error
-    if not isinstance(record, dict):
-        raise PolicyError(f"{path} holds no policies: give the policies.json of 'gradveil search'")
-    return record
+        return read_sealed(path)
+    except DataError as error:
+        raise PolicyError(f"{error}, or write the policy itself") from error
 
 
 def format_policy(name: str, entry: object) -> str:

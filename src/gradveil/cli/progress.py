@@ -16,6 +16,8 @@ from rich.progress import (
     TransferSpeedColumn,
 )
 
+from gradveil.errors import printable
+
 
 @contextmanager
 def progress_bar(console: Console, in_bytes: bool = False) -> Iterator[Callable[[str, int, int], None]]:
@@ -23,13 +25,13 @@ def progress_bar(console: Console, in_bytes: bool = False) -> Iterator[Callable[
     amounts: tuple[ProgressColumn, ...] = (
         (DownloadColumn(), TransferSpeedColumn()) if in_bytes else (MofNCompleteColumn(),)
     )
-    columns = (TextColumn("{task.description}"), BarColumn(), *amounts, TimeRemainingColumn())
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), *amounts, TimeRemainingColumn())
     tasks: dict[str, TaskID] = {}
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:
 
         def report(what: str, done: int, total: int) -> None:
             if what not in tasks:
-                tasks[what] = bars.add_task(what, total=total)
+                tasks[what] = bars.add_task(printable(what), total=total)
             bars.update(tasks[what], completed=done, total=total)
 
         yield report

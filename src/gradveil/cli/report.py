@@ -1,16 +1,17 @@
 """`gradveil report`: draw an audit's page again, compare audits, or check that their files belong together."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from gradveil.cli.options import Quiet, make_console
+from gradveil.cli.options import Quiet, make_console, print_path
 from gradveil.errors import DataError, OutputError, SettingsError
 from gradveil.reports import is_page, read_audit, render_audit, render_comparison, verify_audit, write_csv
-from gradveil.results import write_file
+from gradveil.results import OPEN, PRIVATE, write_file
 
-PRIVATE, OPEN = 0o600, 0o644
 COMPARISON = "comparison.html"
 
 Folders = Annotated[list[Path], typer.Argument(help="Folder of an audit. Several are compared on one page.")]
@@ -39,7 +40,7 @@ def report(
         verify_all(folders, quiet)
         return
     path = draw_one(folders[0], out, not no_originals) if len(folders) == 1 else compare(folders, out)
-    console.print(str(path), highlight=False, markup=False, soft_wrap=True)
+    print_path(console, path)
 
 
 def verify_all(folders: list[Path], quiet: bool) -> None:
@@ -60,19 +61,32 @@ def verify_all(folders: list[Path], quiet: bool) -> None:
 def draw_one(folder: Path, out: Path | None, originals: bool) -> Path:
     """Draw the page of one folder; without --out the folder's table is written again as well."""
     record, pictures = read_audit(folder)
-    page = render_audit(record, pictures, originals)
+    with written_by_an_audit(folder):
+        page, table = render_audit(record, pictures, originals), write_csv(record)
     path = find_target(out, folder / "report.html")
     write_file(path, page, PRIVATE if originals and pictures is not None else OPEN)
     if out is None:
-        write_file(folder / "audit.csv", write_csv(record))
+        write_file(folder / "audit.csv", table)
     return path
+
+
+@contextmanager
+def written_by_an_audit(*folders: Path) -> Iterator[None]:
+    """Refuse records with values of other kinds than an audit writes; a seal is no proof of who wrote it."""
+    try:
+        yield
+    except (TypeError, ValueError, AttributeError, LookupError, ArithmeticError) as error:
+        names = " or ".join(map(str, folders))
+        raise DataError(f"{names} holds values that no audit writes ({error}): run the audit again") from error
 
 
 def compare(folders: list[Path], out: Path | None) -> Path:
     names = [str(folder) for folder in folders]
     if len({folder.resolve() for folder in folders}) < len(folders):
         raise SettingsError(f"{', '.join(names)}: name each folder once")
-    page = render_comparison({name: read_audit(Path(name))[0] for name in names})
+    records = {name: read_audit(Path(name))[0] for name in names}
+    with written_by_an_audit(*folders):
+        page = render_comparison(records)
     path = find_target(out, Path(COMPARISON))
     write_file(path, page, OPEN)
     return path

@@ -11,13 +11,17 @@ import typer
 from gradveil import data as data_sets
 from gradveil import models
 from gradveil.attacks import find_attack
+from gradveil.cli.attacker_study import attackers
+from gradveil.cli.batches import batches
 from gradveil.cli.crews import RayAddress, gather_crew
 from gradveil.cli.federated_study import federated_study
-from gradveil.cli.options import AsJson, Quiet, Seed, make_console, print_json
+from gradveil.cli.local_steps import local_steps
+from gradveil.cli.options import AsJson, Quiet, Seed, make_console, print_json, print_path
 from gradveil.cli.policies_hide import policies_hide
 from gradveil.cli.progress import progress_bar
 from gradveil.cli.single_transforms import single_transforms
-from gradveil.cli.study_folders import prepare_folder, require_results
+from gradveil.cli.study_folders import own_journal, prepare_folder, require_results
+from gradveil.cli.told_study import told_study
 from gradveil.cli.verdict_study import verdict
 from gradveil.errors import SettingsError, UnknownNameError
 from gradveil.experiments import defence_tables, score_tables
@@ -40,6 +44,10 @@ app.command("single-transforms")(single_transforms)
 app.command("verdict")(verdict)
 app.command("federated")(federated_study)
 app.command("policies-hide")(policies_hide)
+app.command("told-defences")(told_study)
+app.command("batches")(batches)
+app.command("local-steps")(local_steps)
+app.command("attackers")(attackers)
 Parts = Annotated[list[str] | None, typer.Option("--part", help=f"One of {', '.join(PARTS)}; all unless given.")]
 Folder = Annotated[Path, typer.Option("--out", help="Folder of the study; run again with the same one to go on.")]
 Colour = Annotated[
@@ -69,7 +77,7 @@ def attacks(
     chosen = {name: list(PARTS[name]()) for name in part or PARTS}
     check_names("model", model, {cell.model for cells in chosen.values() for cell in cells})
     console = make_console(quiet, as_json)
-    prepare_folder(out, table, "cell", "attacks")
+    prepare_folder(out, table, ["cell.part", "rows"], "attacks")
     torch.set_num_threads(1)
     with progress_bar(console) as progress:
         names = {GREY: "fashion-mnist-sample", **({COLOUR: colour} if colour else {})}
@@ -79,10 +87,11 @@ def attacks(
             for cells in chosen.values():
                 study.run([cell for cell in cells if model is None or cell.model in model], progress)
     settings = {"colour": colour, "epochs": epochs, "seed": seed, "threads": 1}
-    written = write_attacks(out, study, part or [], settings)
+    with own_journal(out, "attacks", table):
+        written = write_attacks(out, study, part or [], settings)
     if as_json:
         print_json(written)
-    console.print(f"{out / 'attacks.md'}", highlight=False, soft_wrap=True)
+    print_path(console, out / "attacks.md")
 
 
 def check_names(kind: str, names: Sequence[str] | None, allowed: Iterable[str]) -> None:
@@ -150,7 +159,7 @@ def defences(
         raise SettingsError("--part colour needs images: give --colour, e.g. --colour cifar100")
     chosen = {name: list(DEFENCE_PARTS[name]()) for name in part or DEFENCE_PARTS}
     console = make_console(quiet, as_json)
-    prepare_folder(out, table, "trial", "defences")
+    prepare_folder(out, table, ["trial.part", "study.training"], "defences")
     with progress_bar(console) as progress, gather_crew(workers, ray) as crew:
         names = {GREY: "fashion-mnist-sample", **({COLOUR: colour} if colour else {})}
         loaded = {} if table else {key: data_sets.load(name, None, progress) for key, name in names.items()}
@@ -159,10 +168,11 @@ def defences(
         if not table:
             for trials in chosen.values():
                 study.run(trials, progress)
-    written = write_defences(out, study, part or [])
+    with own_journal(out, "defences", table):
+        written = write_defences(out, study, part or [])
     if as_json:
         print_json(written)
-    console.print(f"{out / 'defences.md'}", highlight=False, soft_wrap=True)
+    print_path(console, out / "defences.md")
 
 
 def write_defences(out: Path, study: DefenceStudy, wanted: Sequence[str]) -> dict[str, Any]:
@@ -225,13 +235,14 @@ def scores(
         for name in model or MODELS:
             models.build(name, sample.shape, sample.classes, sample.mean, sample.std, generator(seed, "model"))
         for file in ("scores.jsonl", "journal.jsonl"):
-            prepare_folder(out, table, "cell", "scores", file)
+            prepare_folder(out, table, ["cell.model"], "scores", file)
         study = ScoreStudy(out, sample, seed)
         if not table:
             study.run(model or MODELS, chosen, progress)
-    scored, attacked = study.journal.read(), study.attacks.journal.read()
-    require_one_version([*scored, *attacked], study.journal.path)
-    lines = score_tables.make_lines(chosen, scored, attacked)
+    with own_journal(out, "scores", table):
+        scored, attacked = study.journal.read(), study.attacks.journal.read()
+        require_one_version([*scored, *attacked], study.journal.path)
+        lines = score_tables.make_lines(chosen, scored, attacked)
     require_results(study.journal.path, model or [], list(dict.fromkeys(line.model for line in lines)))
     write_file(out / "scores.md", "\n".join([score_tables.render_markdown(lines), render_appendix(attacked)]))
     settings = {"models": list(model or MODELS), "policies": chosen, "seed": seed, "threads": 1}
@@ -239,4 +250,4 @@ def scores(
     write_file(out / "scores.json", to_json(result))
     if as_json:
         print_json(result)
-    console.print(f"{out / 'scores.md'}", highlight=False, soft_wrap=True)
+    print_path(console, out / "scores.md")

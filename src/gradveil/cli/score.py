@@ -11,7 +11,7 @@ from rich.table import Table
 from torch import Tensor, nn
 
 from gradveil import data as data_sets
-from gradveil.cli.options import AsJson, Device, Quiet, Seed, make_console, print_json
+from gradveil.cli.options import AsJson, Device, Quiet, Seed, make_console, print_json, print_path
 from gradveil.cli.progress import progress_bar
 from gradveil.data import DataSet, Progress
 from gradveil.errors import OutputError, SettingsError
@@ -188,7 +188,7 @@ def score_policy(
     if checkpoint is None:
         console.print(untrained_note(data, spec.name), highlight=False, soft_wrap=True)
     if figure is not None:
-        console.print(f"{figure}", highlight=False, soft_wrap=True)
+        print_path(console, figure)
 
 
 def choose_model(model: str, checkpoint: Path | None, data: DataSet, seed: int) -> tuple[ModelSpec, nn.Module, Loss]:

@@ -21,7 +21,9 @@ from gradveil.results import write_file
 from gradveil.scores import SCORES
 from gradveil.search import (
     BRIEFLY_TRAINED,
+    JOURNAL,
     PAGE,
+    RESULT,
     SAMPLE,
     SEMI_TRAINED,
     Records,
@@ -31,11 +33,11 @@ from gradveil.search import (
     read_records,
     run_search,
 )
-from gradveil.training import TrainingSettings
+from gradveil.stops import say_on_stop
+from gradveil.training import TrainingSettings, train_enough
 
 DEFAULTS = SearchSettings()
 PAGE_SECONDS = 2.0
-INTERRUPTED = 130
 
 DataName = Annotated[str, typer.Option("--data", help="A name of 'gradveil data list', folder:PATH or npz:PATH.")]
 ModelName = Annotated[str, typer.Option("--model", help="Model, such as lenet-relu, convnet-16 or resnet20-4.")]
@@ -121,6 +123,8 @@ def search_policies(
     if status is not None:
         show_status(status, console, as_json)
         return
+    with progress_bar(console) as show:
+        loaded = data_sets.load(data, root, show)
     settings = SearchSettings(
         data=data,
         model=model,
@@ -136,35 +140,39 @@ def search_policies(
         accuracy_sample=accuracy_sample,
         quadrature=quadrature,
         error=error,
-        training=choose_training(data, epochs),
+        training=choose_training(data, epochs, len(loaded.train)),
         device=str(find_device(device)),
         seed=seed,
     )
     validation = Validation(validate_best, validate_attack, validate_images, validate_steps, workers)
     page = SearchPage(out)
-    try:
-        with progress_bar(console) as show, gather_crew(workers, ray) as crew:
-            result = run_search(
-                settings,
-                data_sets.load(data, root, show),
-                out,
-                workers=crew,
-                resume=resume,
-                overwrite=overwrite,
-                checkpoint=checkpoint,
-                validation=validation,
-                progress=show,
-                on_change=page.follow,
-            )
-    except KeyboardInterrupt as interrupt:
-        if not page.path.exists():
-            raise
-        typer.echo("gradveil: interrupted; give the same options and --resume to go on", err=True)
-        raise typer.Exit(INTERRUPTED) from interrupt
+    say_on_stop(lambda: say_what_is_kept(out))
+    with progress_bar(console) as show, gather_crew(workers, ray) as crew:
+        result = run_search(
+            settings,
+            loaded,
+            out,
+            workers=crew,
+            resume=resume,
+            overwrite=overwrite,
+            checkpoint=checkpoint,
+            validation=validation,
+            progress=show,
+            on_change=page.follow,
+        )
     page.write(read_records(out))
     if as_json:
         print_json(result.record)
     print_summary(console, result.record, out)
+
+
+def say_what_is_kept(folder: Path) -> str:
+    """Say what a stopped search leaves: every score in its journal."""
+    if (folder / RESULT).exists():
+        return f"the result is kept in {folder}"
+    if not (folder / JOURNAL).exists():
+        return "nothing is kept: run it again"
+    return f"what is done is kept in {folder}: give the same options and --resume to go on"
 
 
 class SearchPage:
@@ -183,9 +191,9 @@ class SearchPage:
         self.written = time.monotonic()
 
 
-def choose_training(data: str, epochs: int | None) -> TrainingSettings:
-    """Choose the papers' training of a semi-trained model, or a brief training on the bundled sample."""
-    chosen = BRIEFLY_TRAINED if data == SAMPLE else SEMI_TRAINED
+def choose_training(data: str, epochs: int | None, images: int) -> TrainingSettings:
+    """Choose the papers' training of a semi-trained model, with enough of a small data set, or a brief training."""
+    chosen = BRIEFLY_TRAINED if data == SAMPLE else train_enough(SEMI_TRAINED, images)
     return chosen if epochs is None else replace(chosen, epochs=epochs)
 
 

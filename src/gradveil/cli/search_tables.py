@@ -7,9 +7,10 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
+from gradveil.cli.options import print_path
 from gradveil.metrics import Interval
 from gradveil.scores import find_score
-from gradveil.search import SearchStatus
+from gradveil.search import SearchStatus, find_indistinct
 
 
 def print_summary(console: Console, result: dict[str, Any], folder: Path) -> None:
@@ -30,11 +31,29 @@ def print_summary(console: Console, result: dict[str, Any], folder: Path) -> Non
             "errors are near normal (docs/search.md).",
             highlight=False,
         )
-    console.print(f"hybrid: [bold]{result['hybrid']}[/bold]", highlight=False)
+    print_against_none(console, result)
+    console.print(f"hybrid: {result['hybrid']}", style="bold", highlight=False)
     if not result["validation"]:
         console.print("Scores are no measurement: --validate N attacks and trains with the best N.", highlight=False)
     for name in ("search.json", "policies.json", "index.html"):
-        console.print(f"{folder / name}", highlight=False, soft_wrap=True)
+        print_path(console, folder / name)
+
+
+def print_against_none(console: Console, result: dict[str, Any]) -> None:
+    """Say which policies are not shown to be better than none, and what the score tells at all."""
+    label, indistinct = find_score(result["settings"]["score"]).label, find_indistinct(result["policies"])
+    if indistinct:
+        console.print(
+            f"Not distinguishable from no policy by {label} on {result['settings']['images']} images: "
+            f"{', '.join(indistinct)}. More images (--images) may tell.",
+            highlight=False,
+        )
+    if label == "S_pri":
+        console.print(
+            "S_pri tells how soon a gradient resembles that of the transformed image; it is no measured leak, and on "
+            "small networks policies with a lower S_pri leaked more (docs/scores.md).",
+            highlight=False,
+        )
 
 
 def make_ranking(result: dict[str, Any]) -> Table:
@@ -46,20 +65,25 @@ def make_ranking(result: dict[str, Any]) -> Table:
         f"half the 95% interval, lower is meant to hide more. S_acc: higher costs less{asked}."
     )
     table = Table(title=f"The best {settings['keep']} by {settings['select']}", caption=caption, box=SIMPLE_HEAD)
-    for column in ("", "policy", kind.label, "S_acc", "transformations"):
+    for column in ("", "policy", kind.label, "− none", "S_acc", "transformations"):
         table.add_column(column, justify="left" if column in ("policy", "transformations") else "right")
     for rank, entry in enumerate(result["policies"], 1):
-        privacy = Interval(
-            *(entry[name] for name in ("privacy", "privacy_low", "privacy_high", "privacy_std", "images"))
-        )
         table.add_row(
             str(rank),
             entry["policy"],
-            privacy.text(4),
+            say_privacy(entry),
+            f"{entry['against_none']:+.4f}",
             f"{entry['accuracy']:.4g}",
             entry["readable"],
         )
+    none = result["none"]
+    table.add_row("", "none", say_privacy(none), "", "–" if none["accuracy"] is None else f"{none['accuracy']:.4g}", "")
     return table
+
+
+def say_privacy(entry: dict[str, Any]) -> str:
+    names = ("privacy", "privacy_low", "privacy_high", "privacy_std", "images")
+    return Interval(*(entry[name] for name in names)).text(4)
 
 
 def make_validation(lines: list[dict[str, Any]]) -> Table:
@@ -85,7 +109,7 @@ def make_validation(lines: list[dict[str, Any]]) -> Table:
 
 def print_status(console: Console, status: SearchStatus) -> None:
     """Print how far a search is and who leads."""
-    console.print(f"[bold]{status.headline}[/bold]", highlight=False)
+    console.print(status.headline, style="bold", highlight=False)
     if not status.leaders:
         return
     table = Table(title="Leaders so far" if not status.finished else "The best", box=SIMPLE_HEAD)

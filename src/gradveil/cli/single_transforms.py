@@ -8,9 +8,10 @@ import torch
 import typer
 
 from gradveil import data as data_sets
-from gradveil.cli.options import AsJson, Quiet, Seed, make_console, print_json
+from gradveil.cli.options import AsJson, Quiet, Seed, make_console, print_json, print_path
 from gradveil.cli.progress import progress_bar
 from gradveil.cli.score import DataName, FormName, QuadratureName, StartName
+from gradveil.cli.study_folders import keep_others_out
 from gradveil.experiments.single_transforms import (
     SingleSettings,
     SingleTransforms,
@@ -57,7 +58,7 @@ def single_transforms(
         loaded = data_sets.load(data, None, progress)
         # Refused now, not after the training.
         choose_privacy_images(loaded, images, seed)
-        out.mkdir(parents=True, exist_ok=True)
+        keep_others_out(out)
         study = SingleTransforms(out, loaded, model, chosen, checkpoint, epochs, fraction)
         weights = study.find_weights(progress)
         trained = study.load(weights)
@@ -88,4 +89,4 @@ def single_transforms(
         print_json(result)
     console.print(next(line for line in table.splitlines() if line.startswith("Best five")), highlight=False)
     for file in ("single_transforms.md", "single_transforms.png"):
-        console.print(f"{out / file}", highlight=False, soft_wrap=True)
+        print_path(console, out / file)

@@ -11,16 +11,17 @@ import torch
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskID, TextColumn, TimeRemainingColumn
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from gradveil import data as data_sets
 from gradveil.cli.data import Root
-from gradveil.cli.options import AsJson, Device, Out, Overwrite, Quiet, Seed, make_console, print_json, run_folder
+from gradveil.cli.options import AsJson, Device, Out, Overwrite, Quiet, Run, Seed, make_console, print_json
 from gradveil.cli.policy_files import read_arm, read_policy
 from gradveil.cli.progress import progress_bar
 from gradveil.data import DataSet
 from gradveil.defences import CropFlip, Defence, Guarantee, PolicyDefence, build_defended, list_edits, parse_defences
+from gradveil.errors import printable
 from gradveil.machine import find_device
 from gradveil.models import ModelSpec
 from gradveil.reports import draw_curves
@@ -38,6 +39,8 @@ from gradveil.training import (
 from gradveil.transforms import parse_policy
 
 SAMPLE = "fashion-mnist-sample"
+PIECES = ("resume.safetensors", "init.*", "step-*.*", "epoch-*.*", "final.*", "curves.*")
+"""What a training leaves that was cut short."""
 
 
 class Recipe(StrEnum):
@@ -107,23 +110,24 @@ def train_model(
     with progress_bar(console) as loading:
         loaded = data_sets.load(data, root, loading)
     spec, network = build_model(model, loaded, seed, defences)
-    with run_folder(out, "train", is_unfinished(out), resume, overwrite) as folder, training_bar(console) as progress:
-        result = train(
-            network,
-            loaded,
-            settings,
-            defences=defences,
-            seed=seed,
-            phases=phases,
-            device=place,
-            folder=folder,
-            spec=spec,
-            resume=resume,
-            progress=progress,
-        )
-    options = {"data": data, "model": model, "defences": [*map(str, defences)], "seed": seed, "device": str(place)}
-    edits = list_edits(spec.build(generator(seed, "model")), network)
-    written = write_results(folder, {**options, **settings.to_record()}, network, edits, result)
+    with Run("train", out, is_unfinished, PIECES).folder(resume, overwrite) as folder:
+        with training_bar(console) as progress:
+            result = train(
+                network,
+                loaded,
+                settings,
+                defences=defences,
+                seed=seed,
+                phases=phases,
+                device=place,
+                folder=folder,
+                spec=spec,
+                resume=resume,
+                progress=progress,
+            )
+        options = {"data": data, "model": model, "defences": [*map(str, defences)], "seed": seed, "device": str(place)}
+        edits = list_edits(spec.build(generator(seed, "model")), network)
+        written = write_results(folder, {**options, **settings.to_record()}, network, edits, result)
     if as_json:
         print_json(written)
     console.print(summary(written, folder))
@@ -189,9 +193,9 @@ def name_defences(settings: dict[str, Any]) -> str:
 def summary(written: dict[str, Any], folder: Path) -> Table:
     """Show the outcome in a few lines."""
     settings = written["settings"]
-    table = Table(show_header=False, box=None, pad_edge=False)
+    table = Table("", Column("", overflow="fold"), show_header=False, box=None, pad_edge=False)
     table.add_row("model", f"{settings['model']} ({written['parameters']:,} parameters)")
-    table.add_row("images", f"{settings['data']}; {name_defences(settings)}")
+    table.add_row("images", printable(f"{settings['data']}; {name_defences(settings)}"))
     table.add_row("training", f"{settings['recipe']} recipe, {settings['epochs']} epochs, {written['seconds']:.0f} s")
     table.add_row("loss", settings["loss"])
     for edit in written["model_edits"]:
@@ -199,7 +203,7 @@ def summary(written: dict[str, Any], folder: Path) -> Table:
     if written["guarantee"] is not None:
         table.add_row("guarantee", str(Guarantee(**written["guarantee"])))
     table.add_row("test accuracy", f"{written['test_accuracy']:.2%}", style="bold")
-    table.add_row("written to", f"{folder}/ ({', '.join(written['snapshots'])}, curves.png, train.json)")
+    table.add_row("written to", printable(f"{folder}/ ({', '.join(written['snapshots'])}, curves.png, train.json)"))
     return table
 
 

@@ -10,10 +10,11 @@ from rich.table import Table
 from gradveil import data
 from gradveil.cli.options import AsJson, Overwrite, Quiet, Seed, make_console, print_json
 from gradveil.cli.progress import progress_bar
-from gradveil.errors import SettingsError
+from gradveil.errors import SettingsError, printable
 from gradveil.reports import draw_catalogue, draw_policies
-from gradveil.results import record, to_json, write_file
+from gradveil.results import PRIVATE, record, to_json, write_file
 from gradveil.rng import generator
+from gradveil.stops import say_on_stop
 from gradveil.transforms import Catalogue, PolicySet, Transform, find_catalogue, parse_policy
 
 SAMPLE = "fashion-mnist-sample"
@@ -61,7 +62,7 @@ def show(
     console = make_console(quiet, as_json)
     console.print(list_catalogue(chosen) if policies is None else list_steps(policies))
     if sheet is not None:
-        console.print(f"drawn: {sheet}", soft_wrap=True, markup=False)
+        console.print(f"drawn: {printable(str(sheet))}", soft_wrap=True, markup=False)
 
 
 def draw_sheet(
@@ -71,9 +72,9 @@ def draw_sheet(
         raise SettingsError(f"--images {images}: draw at least 1")
     chosen = data.load(data_set).test.images[:images]
     if policies is None:
-        write_file(path, draw_catalogue(catalogue, chosen))
+        write_file(path, draw_catalogue(catalogue, chosen), PRIVATE)
     else:
-        write_file(path, draw_policies(policies, chosen, generator(seed, "sheet")))
+        write_file(path, draw_policies(policies, chosen, generator(seed, "sheet")), PRIVATE)
 
 
 def list_catalogue(catalogue: Catalogue) -> Table:
@@ -159,6 +160,7 @@ def apply(
     """
     policies = parse_policy(policy, None if "/" in policy else find_catalogue(catalogue))
     console = make_console(quiet, as_json)
+    say_on_stop(lambda: f"{target} is not complete: run it again with --overwrite")
     with progress_bar(console) as progress:
         counts = data.transform_stored(source, target, policies, seed, overwrite, progress)
     settings = {"source": str(source), "target": str(target), "policy": str(policies), "seed": seed}
@@ -169,4 +171,6 @@ def apply(
     if as_json:
         print_json(done)
     left_out = f"; files that are no images, left out: {counts['other_files']:,}" if counts.get("other_files") else ""
-    console.print(f"{policies}: {counts['images']:,} images in {target}{left_out}", soft_wrap=True, markup=False)
+    console.print(
+        f"{policies}: {counts['images']:,} images in {printable(str(target))}{left_out}", soft_wrap=True, markup=False
+    )

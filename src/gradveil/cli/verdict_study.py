@@ -8,8 +8,9 @@ import typer
 
 from gradveil import data as data_sets
 from gradveil.cli.crews import RayAddress, gather_crew
-from gradveil.cli.options import AsJson, Quiet, make_console, print_json
+from gradveil.cli.options import AsJson, Quiet, make_console, print_json, print_path
 from gradveil.cli.progress import progress_bar
+from gradveil.cli.study_folders import keep_others_out, own_journal
 from gradveil.errors import UnknownNameError
 from gradveil.experiments import VERDICT_DATA, VERDICT_PARTS, VerdictStudy, render_verdict
 from gradveil.results import record, to_json, write_file
@@ -52,13 +53,15 @@ def verdict(
         loaded = {} if table else {key: data_sets.load(name, root, progress) for key, name in names.items()}
         study = VerdictStudy(out, loaded, crew=crew)
         if not table:
-            out.mkdir(parents=True, exist_ok=True)
+            keep_others_out(out)
             for name in part or VERDICT_PARTS:
                 study.run(name, list(VERDICT_PARTS[name]()), progress)
-    parts = study.results(part or ())
-    write_file(out / "verdict.md", render_verdict(parts))
+    with own_journal(out, "verdict", table):
+        parts = study.results(part or ())
+        text = render_verdict(parts)
+    write_file(out / "verdict.md", text)
     written = record("reproduce verdict", {"parts": list(parts), **study.describe()}, {"trials": parts})
     write_file(out / "verdict.json", to_json(written))
     if as_json:
         print_json(written)
-    console.print(f"{out / 'verdict.md'}", highlight=False, soft_wrap=True)
+    print_path(console, out / "verdict.md")

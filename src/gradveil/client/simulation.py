@@ -4,7 +4,7 @@ It is differentiable in the images, and computes many runs side by side. What it
 """
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import torch
@@ -26,6 +26,8 @@ from gradveil.losses import Loss
 from gradveil.machine import lay_out
 from gradveil.types import LocalTraining
 
+Views = Callable[[Tensor], list[Tensor]]
+"""Takes images, …×B×C×H×W, and returns pictures of them, each of the same shape."""
 ALONE = 2
 """Up to this many runs take their gradients one by one: measured on three models, `vmap` pays from three runs on."""
 UNKNOWN_ORDER = "the client's order of images is unknown: they are taken in their own order"
@@ -35,7 +37,8 @@ NO_DROPOUT = "the client's dropout draws are unknown: dropout is left out"
 class Simulation:
     """Compute what clients who work as `local` says would release; the model given is left as it is.
 
-    With several `participants` an update is the mean of theirs, and the images are theirs one after the other.
+    With several `participants` an update is the mean of theirs, and the images are theirs one after the other. `views`
+    turns images into all the pictures of them that the model is fed at once.
     """
 
     def __init__(
@@ -45,8 +48,9 @@ class Simulation:
         local: LocalTraining,
         shape: tuple[int, int, int],
         participants: int = 1,
+        views: Views | None = None,
     ) -> None:
-        self.loss, self.local = loss, local
+        self.loss, self.local, self.views = loss, local, views
         # In evaluation mode the mean of gradients is the gradient of all images together.
         self.apart = participants if local.takes_steps or local.mode == "train" else 1
         self.approximations = find_approximations(model, local)
@@ -66,12 +70,21 @@ class Simulation:
 
     def updates(self, images: Tensor, labels: Tensor) -> Tensors:
         """Return the update of each single client."""
+        if not self.local.takes_steps:
+            images, labels = self.feed(images, labels, 1)
         if not self.local.takes_steps and len(images) > ALONE:
             return gradients_apart(self.model, self.loss, images, labels)
         if not self.local.takes_steps:
             runs = [self.gradient(*run) for run in zip(images, labels, strict=True)]
             return {name: torch.stack([run[name] for run in runs]) for name in self.parameters}
         return dict(vmap(self.change, randomness="different")(images, labels))
+
+    def feed(self, images: Tensor, labels: Tensor, dimension: int) -> tuple[Tensor, Tensor]:
+        """Put all views of a batch, whose images lie along `dimension`, one after the other."""
+        if self.views is None:
+            return images, labels
+        pictures = self.views(images)
+        return torch.cat(pictures, dimension), torch.cat([labels] * len(pictures), dimension)
 
     def flat(self, images: Tensor, labels: Tensor, names: Mapping[str, int]) -> Tensor:
         """Return the updates laid out flat, T×P, in the order of `names`."""
@@ -91,7 +104,7 @@ class Simulation:
         before = parameters_of(self.model)
         parameters, rule = before, make_step_rule(self.local)
         for places in draw_batches(replace(self.local, shuffle=False), len(images), False, torch.Generator()):
-            parameters = rule.step(parameters, slope_of(parameters, images[places], labels[places]))
+            parameters = rule.step(parameters, slope_of(parameters, *self.feed(images[places], labels[places], 0)))
         return {name: value - before[name] for name, value in parameters.items()}
 
 

@@ -14,10 +14,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
-from typing import final
+from typing import BinaryIO, final
 
 from gradveil.errors import DataError
+from gradveil.files import open_regular, read_regular, read_up_to, require_regular
 
+BLOCK = 1 << 20
 DAMAGES = (EOFError, OSError, RuntimeError, tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError)
 """What the standard library raises on an archive that is cut off, altered or encrypted."""
 
@@ -58,9 +60,13 @@ class Tar(Container):
         with (
             archive_errors(path),
             open_plain(path) as stream,
-            tarfile.open(fileobj=Bounded(stream, path, limit), mode="r|") as archive,
+            Bounded(stream, path, limit) as bounded,
         ):
-            self.members = {inner_name(path, member.name): read_member(archive, member) for member in archive}
+            with tarfile.open(fileobj=bounded, mode="r|") as archive:
+                self.members = {inner_name(path, member.name): read_member(archive, member) for member in archive}
+            # The checksum of gzip is behind the end of the tar, and is checked only when it is read.
+            while bounded.read(BLOCK):
+                pass
 
     def names(self) -> list[str]:
         return [name for name, content in self.members.items() if content is not None]
@@ -80,7 +86,8 @@ class Zip(Container):
         self.path = path
         with archive_errors(path):
             self.archive = zipfile.ZipFile(path)
-        self.members = {inner_name(path, info.filename): info for info in self.archive.infolist() if not info.is_dir()}
+        files = [info for info in self.archive.infolist() if not info.filename.endswith("/")]
+        self.members = {inner_name(path, info.filename): info for info in files}
         if sum(info.file_size for info in self.members.values()) > limit:
             raise too_large(path, limit)
 
@@ -98,7 +105,7 @@ class Zip(Container):
 class Bounded(io.RawIOBase):
     """A stream that fails after `limit` bytes, whatever a header says."""
 
-    def __init__(self, stream: io.BufferedIOBase, path: Path, limit: int) -> None:
+    def __init__(self, stream: BinaryIO | gzip.GzipFile, path: Path, limit: int) -> None:
         self.stream, self.path, self.limit, self.total = stream, path, limit, 0
 
     def read(self, size: int = -1, /) -> bytes:
@@ -136,9 +143,9 @@ def open_container(path: Path, limit: int) -> Container:
 
 
 @contextmanager
-def open_plain(path: Path) -> Iterator[io.BufferedIOBase]:
+def open_plain(path: Path) -> Iterator[BinaryIO | gzip.GzipFile]:
     """Open a file for reading; if it is compressed by gzip, read through that."""
-    with path.open("rb") as stream:
+    with open_regular(path) as stream:
         compressed = stream.read(2) == b"\x1f\x8b"
         stream.seek(0)
         if not compressed:
@@ -151,18 +158,21 @@ def open_plain(path: Path) -> Iterator[io.BufferedIOBase]:
 def read_plain(path: Path, limit: int) -> bytes:
     """Read a file, through gzip if it is compressed, up to `limit` bytes of content."""
     with archive_errors(path), open_plain(path) as stream:
-        content = stream.read(limit + 1)
+        content = read_up_to(stream, limit + 1)
     if len(content) > limit:
         raise too_large(path, limit)
     return content
 
 
 def read_file(path: Path, limit: int) -> bytes:
-    """Read a file as it is, up to `limit` bytes."""
+    """Read a file as it is, up to `limit` bytes; what says that it is empty is not opened: it may be no true file."""
     with archive_errors(path):
-        if path.stat().st_size > limit:
+        size = require_regular(path)
+        if size == 0:
+            raise DataError(f"{path} is empty: replace or remove it")
+        if size > limit:
             raise too_large(path, limit)
-        return path.read_bytes()
+        return read_regular(path, limit)
 
 
 def too_large(path: Path, limit: int) -> DataError:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from gradveil.errors import DataError
+from gradveil.errors import DataError, printable
 from gradveil.types import Batch
 
 Progress = Callable[[str, int, int], None]
@@ -127,13 +127,13 @@ def require_counts(dataset: DataSet, train: int, test: int) -> DataSet:
 
 
 def list_names(names: list[str], shown: int = 3) -> str:
-    """Name the first few and count the rest.
+    """Name the first few, with odd characters escaped, and count the rest.
 
     >>> list_names(["a", "b", "c", "d", "e"])
     'a, b, c and 2 more'
     """
     rest = len(names) - shown
-    return ", ".join(names[:shown]) + (f" and {rest} more" if rest > 0 else "")
+    return ", ".join(map(printable, names[:shown])) + (f" and {rest} more" if rest > 0 else "")
 
 
 def channel_statistics(images: Tensor) -> tuple[tuple[float, ...], tuple[float, ...]]:

@@ -3,8 +3,10 @@
 Each has two official forms: the python archive and the binary archive.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import hashlib
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -24,6 +26,9 @@ PIXELS = 3 * SIDE * SIDE
 LIMIT = 250_000_000
 """The archives hold 185 MB; more is refused."""
 
+SHA256_DIGITS = 64
+logger = logging.getLogger(__name__)
+
 Labelled = tuple[NDArray[np.uint8], NDArray[np.int64]]
 
 
@@ -38,6 +43,8 @@ class Form:
     class_names: str
     parse: Callable[[bytes, str], Labelled]
     parse_names: Callable[[bytes, str], tuple[str, ...]]
+    known: Mapping[str, str] = field(default_factory=dict)
+    """The published SHA-256 or MD5 of the archive and of files in it, by name."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +54,8 @@ class Cifar:
     name: str
     forms: tuple[Form, ...]
     files: tuple[RemoteFile, ...]
+    content: str | None = None
+    """The SHA-256 of all images, labels and class names, if it is known; see `hash_content`."""
 
     def find(self, root: Path | None) -> Path | None:
         """Find the files on this machine."""
@@ -62,8 +71,16 @@ class Cifar:
         form, path = located
         progress(f"reading {path.name}", 0, 1)
         dataset = require_counts(read(self.name, form, path), 50_000, 10_000)
+        self.check(dataset, form, path)
         progress(f"reading {path.name}", 1, 1)
         return dataset
+
+    def check(self, dataset: DataSet, form: Form, path: Path) -> None:
+        """Refuse images, labels or names that are not the published ones; the content decides if its hash is known."""
+        if self.content is None:
+            check_files(form, path)
+        elif hash_content(dataset) != self.content:
+            raise damaged(path, self.name)
 
     def locate(self, root: Path | None) -> tuple[Form, Path] | None:
         """Find the first form that is there; unpacked files come first, because they are read faster."""
@@ -82,6 +99,37 @@ def read(name: str, form: Form, path: Path) -> DataSet:
     train, test = (read_split(container, form, path, prefix, files) for files in (form.train, form.test))
     class_names = form.parse_names(container.read(prefix + form.class_names), f"{path}: {form.class_names}")
     return assemble(name, train, test, class_names)
+
+
+def hash_content(dataset: DataSet) -> str:
+    """Return the SHA-256 of pixels and labels, one byte each, of the training and the test split, then of the names."""
+    found = hashlib.sha256()
+    for split in (dataset.train, dataset.test):
+        found.update(split.images.numpy().tobytes())
+        found.update(split.labels.to(torch.uint8).numpy().tobytes())
+    found.update("\n".join(dataset.class_names).encode())
+    return found.hexdigest()
+
+
+def check_files(form: Form, path: Path) -> None:
+    """Refuse an archive or unpacked files that are not the published ones; say so if no hash of them is known."""
+    files = [path] if path.is_file() else [path / name for name in (*form.train, *form.test, form.class_names)]
+    if not any(file.name in form.known for file in files):
+        logger.warning("%s cannot be checked: nobody has published its hashes; %s can be", path, form.archive)
+    for file in files:
+        if file.name in form.known and file.is_file():
+            known = form.known[file.name]
+            with file.open("rb") as stream:
+                kind = "sha256" if len(known) == SHA256_DIGITS else "md5"
+                if hashlib.file_digest(stream, kind).hexdigest() != known:
+                    raise damaged(file, form.archive)
+
+
+def damaged(path: Path, name: str) -> DataError:
+    return DataError(
+        f"{path} does not hold what was published as {name} (its hash differs): it is damaged or was changed; get it "
+        "again, or load your own images with npz:PATH or folder:PATH"
+    )
 
 
 def read_split(container: Container, form: Form, path: Path, prefix: str, files: Sequence[str]) -> ImageSet:
@@ -122,6 +170,12 @@ def parse_listed_names(content: bytes, place: str) -> tuple[str, ...]:  # noqa: 
     return tuple(content.decode("latin1").split())
 
 
+BINARY10 = RemoteFile(
+    name="cifar-10-binary.tar.gz",
+    url="https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",
+    size=170_052_171,
+    sha256="c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd",
+)
 # The binary archives come first and are the ones to download: they need no pickle.
 CIFAR10 = Cifar(
     "cifar10",
@@ -134,6 +188,7 @@ CIFAR10 = Cifar(
             class_names="batches.meta.txt",
             parse=partial(parse_binary, label_bytes=1),
             parse_names=parse_listed_names,
+            known={BINARY10.name: BINARY10.sha256},
         ),
         Form(
             archive="cifar-10-python.tar.gz",
@@ -143,16 +198,19 @@ CIFAR10 = Cifar(
             class_names="batches.meta",
             parse=partial(parse_pickle, label="labels"),
             parse_names=partial(parse_pickled_names, key="label_names"),
+            known={
+                "cifar-10-python.tar.gz": "c58f30108f718f92721af3b95e74349a",
+                "data_batch_1": "c99cafc152244af753f735de768cd75f",
+                "data_batch_2": "d4bba439e000b95fd0a9bffe97cbabec",
+                "data_batch_3": "54ebc095f3ab1f0389bbae665268c751",
+                "data_batch_4": "634d18415352ddfa80567beed471001a",
+                "data_batch_5": "482c414d41f54cd18b22e5b47cb7c3cb",
+                "test_batch": "40351d587109b95175f43aff81a1287e",
+                "batches.meta": "5ff9c542aee3614f3951f8cda6e48888",
+            },
         ),
     ),
-    (
-        RemoteFile(
-            name="cifar-10-binary.tar.gz",
-            url="https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",
-            size=170_052_171,
-            sha256="c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd",
-        ),
-    ),
+    (BINARY10,),
 )
 CIFAR100 = Cifar(
     "cifar100",
@@ -184,4 +242,5 @@ CIFAR100 = Cifar(
             sha256="58a81ae192c23a4be8b1804d68e518ed807d710a4eb253b1f2a199162a40d8ec",
         ),
     ),
+    content="c4f1295a51f89a2b5b8cadedd30b5fc3d48cfcacf19dd9eec8755817a494ea4d",
 )

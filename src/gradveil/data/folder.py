@@ -13,9 +13,9 @@ import torch
 from gradveil.data.archives import read_file
 from gradveil.data.base import DataSet, ImageSet, Progress, assemble, list_names
 from gradveil.data.images import EncodedImage, decode_all
-from gradveil.data.specification import SPLIT, Specification, parse_specification
+from gradveil.data.specification import SPLIT, Specification, is_text, parse_specification, to_path
 from gradveil.data.splits import split_images
-from gradveil.errors import DataError
+from gradveil.errors import DataError, printable
 
 MAX_FILE_BYTES = 2**28
 TEST_FOLDERS = ("test", "val", "validation")
@@ -27,7 +27,7 @@ def load(text: str, progress: Progress) -> DataSet:
     """Load the folder that `text` names, with its options."""
     specification = parse_specification(text)
     path = ",".join(specification.paths)
-    folder = Path(path).expanduser()
+    folder = to_path(path)
     if not path or not folder.is_dir():
         raise DataError(
             f"'{path}' is no folder: write folder:PATH with a folder that has one sub-folder for each class"
@@ -57,7 +57,7 @@ def load_files(
     files = train + (test or [])
     if not files:
         raise DataError(f"'{text}' has no folder with images: write folder:PATH with one sub-folder for each class")
-    sources = [EncodedImage(str(path), partial(read_file, path, MAX_FILE_BYTES)) for path, _ in files]
+    sources = [EncodedImage(printable(str(path)), partial(read_file, path, MAX_FILE_BYTES)) for path, _ in files]
     decoded = decode_all(sources, specification.decoding(), progress)
     labels = torch.tensor([label for _, label in files])[decoded.kept]
     in_train = specification.split().draw(labels) if test is None else decoded.kept < len(train)
@@ -67,7 +67,15 @@ def load_files(
 
 def class_folders(folder: Path) -> list[str]:
     """List the classes: the sub-folders whose names do not start with a dot, sorted."""
-    return sorted(entry.name for entry in folder.iterdir() if entry.is_dir() and not entry.name.startswith("."))
+    names = sorted(entry.name for entry in folder.iterdir() if entry.is_dir() and not entry.name.startswith("."))
+    odd = [name for name in names if not is_text(name)]
+    if odd:
+        raise DataError(f"the class folder '{odd[0]}' in {folder} has a name that is not UTF-8: rename it")
+    whole = folder.resolve()
+    loops = [name for name in names if whole.is_relative_to((folder / name).resolve())]
+    if loops:
+        raise DataError(f"{folder / loops[0]} is a link to a folder that holds the data set itself: remove the link")
+    return names
 
 
 def list_images(folder: Path, class_names: list[str]) -> Labelled:
@@ -87,4 +95,6 @@ def natural_key(text: str) -> list[tuple[int, str]]:
     >>> sorted(["a10", "a9"], key=natural_key)
     ['a9', 'a10']
     """
-    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", text)]
+    # Numbers are compared by their length, then digit by digit: Python refuses to read very long ones.
+    parts = enumerate(re.split(r"([0-9]+)", text))
+    return [(len(part.lstrip("0")), part.lstrip("0")) if place % 2 else (-1, part) for place, part in parts]

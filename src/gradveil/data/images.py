@@ -141,7 +141,10 @@ def planes(image: Image.Image) -> NDArray[np.uint8]:
 
 def decode(source: EncodedImage, size: int | None, channels: int | None) -> Image.Image:
     """Decode one image to 8-bit grey or RGB, with the given size and number of channels if these are not None."""
-    content = source.read()
+    try:
+        content = source.read()
+    except DataError as error:
+        raise BrokenImageError(f"{error}; folder: leaves it out with the option skip-broken") from error
     try:
         with Image.open(io.BytesIO(content), formats=readable_formats()) as opened:
             if opened.width * opened.height > MAX_PIXELS:

@@ -23,11 +23,15 @@ from gradveil.data.archives import archive_errors
 from gradveil.data.base import DataSet, ImageSet, Progress, assemble
 from gradveil.data.folder import natural_key
 from gradveil.data.images import MAX_BYTES, EncodedImage, decode_all
-from gradveil.data.specification import DECODING, SPLIT, Specification, parse_specification
+from gradveil.data.specification import DECODING, SPLIT, Specification, parse_specification, to_path
 from gradveil.data.splits import split_images
 from gradveil.errors import DataError, SettingsError
+from gradveil.files import require_regular
 
 Array = NDArray[Any]
+UNSUSPICIOUS = 2**26
+EXPANSION = 100
+"""A file of images that unpacks to more than `UNSUSPICIOUS` bytes and so many times its size is made to fill memory."""
 UNREADABLE = (ValueError, TypeError, SyntaxError, TokenError, OverflowError, RecursionError, MemoryError)
 """What numpy raises on a header that is no header."""
 
@@ -39,8 +43,15 @@ class ArrayFile:
     def __init__(self, path: Path) -> None:
         self.path = path
         with archive_errors(path):
+            size = require_regular(path)
             self.archive = zipfile.ZipFile(path)
         self.members = {info.filename.removesuffix(".npy"): info for info in self.archive.infolist()}
+        unpacked = sum(info.file_size for info in self.archive.infolist())
+        if unpacked > max(UNSUSPICIOUS, EXPANSION * size):
+            raise DataError(
+                f"{path} holds {size:,} bytes that unpack to {unpacked:,}: more than {EXPANSION} times as much is "
+                "refused; write the file without compression if it is what you want"
+            )
 
     def __contains__(self, key: str) -> bool:
         return key in self.members
@@ -120,7 +131,7 @@ def read_splits(specification: Specification, progress: Progress) -> tuple[list[
 
 def find_files(pattern: str) -> list[Path]:
     """Expand a glob to the files it matches, `part2` before `part10`."""
-    expanded = Path(pattern).expanduser()
+    expanded = to_path(pattern)
     matches = [expanded] if expanded.is_file() else map(Path, glob.glob(str(expanded)))  # noqa: PTH207
     paths = [path for path in matches if path.is_file()]
     if not paths:

@@ -9,6 +9,7 @@ from gradveil.data.base import DataSet, Progress, silent
 from gradveil.data.cifar import CIFAR10, CIFAR100
 from gradveil.data.download import RemoteFile, fetch
 from gradveil.data.locations import data_root
+from gradveil.data.specification import is_text
 from gradveil.errors import DataError, UnknownNameError
 
 
@@ -52,9 +53,16 @@ FORMS: dict[str, PathSource] = {
 def load(name: str, root: Path | None = None, progress: Progress = silent) -> DataSet:
     """Load the data set called `name`; if `root` is given, a named data set is searched only there."""
     form, colon, text = name.partition(":")
-    if colon and form in FORMS:
-        return FORMS[form].load(text, progress)
-    return find_source(name).load(root, progress)
+    if not is_text(name):
+        raise DataError(f"the data set '{name}' has a name that is not UTF-8: rename the file or folder")
+    try:
+        if colon and form in FORMS:
+            return FORMS[form].load(text, progress)
+        return find_source(name).load(root, progress)
+    except OSError as error:
+        raise DataError(
+            f"{error.filename or name} cannot be read: {error.strerror or error}; choose another"
+        ) from error
 
 
 def find_source(name: str) -> NamedSource:

@@ -3,10 +3,11 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from gradveil.data.images import Decoding
 from gradveil.data.splits import Split
-from gradveil.errors import SettingsError, UnknownNameError
+from gradveil.errors import DataError, SettingsError, UnknownNameError
 
 OPTION = re.compile(r"([a-z-]+)=(.*)")
 DECODING = ("size", "channels", "skip-broken")
@@ -65,6 +66,19 @@ def parse_specification(text: str) -> Specification:
     if options.get("skip-broken"):
         raise SettingsError(f"skip-broken={options['skip-broken']}: write skip-broken alone, or leave it out")
     return Specification(tuple(paths), options)
+
+
+def to_path(text: str) -> Path:
+    """Make a path of a text, with ~ for a person's own folder."""
+    try:
+        return Path(text).expanduser()
+    except RuntimeError as error:
+        raise DataError(f"'{text}' names the folder of a person who is not known here: write the path out") from error
+
+
+def is_text(name: str) -> bool:
+    """Tell whether a name can be written as UTF-8, as records and pages are."""
+    return not any("\ud800" <= character <= "\udfff" for character in name)
 
 
 def whole_number(name: str, value: str) -> int:

@@ -15,8 +15,9 @@ from gradveil.data.fashion_mnist import parse_idx
 from gradveil.data.folder import MAX_FILE_BYTES, files_in
 from gradveil.data.images import MAX_BYTES, EncodedImage, decode
 from gradveil.data.npz import ArrayFile
-from gradveil.errors import DataError, OutputError
-from gradveil.results import claimed_folder, write_file
+from gradveil.errors import DataError, OutputError, printable
+from gradveil.folders import claimed_folder
+from gradveil.results import write_file
 from gradveil.rng import generator
 from gradveil.transforms import PolicySet, transform_array, transform_arrays
 
@@ -48,9 +49,9 @@ def transform_folder(
     targets = plan_targets(source, target, pictures)
     with claimed_folder(target, "transforms", overwrite):
         for number, path in enumerate(pictures, start=1):
-            image = decode(EncodedImage(str(path), partial(read_file, path, MAX_FILE_BYTES)), None, None)
+            image = decode(EncodedImage(printable(str(path)), partial(read_file, path, MAX_FILE_BYTES)), None, None)
             name = path.relative_to(source).as_posix()
-            write_image(targets[path], transform_image(image, path, policies, seed, name))
+            write_image(targets[path], transform_image(image, path, policies, seed, name), readers_of(path))
             progress("transforming images", number, len(pictures))
     return {"images": len(pictures), "other_files": len(files) - len(pictures)}
 
@@ -74,18 +75,23 @@ def transform_image(image: Image.Image, path: Path, policies: PolicySet, seed: i
     return policies.transform_picture(image, generator(seed, "offline", name))
 
 
-def write_image(path: Path, image: Image.Image) -> None:
+def readers_of(path: Path) -> int:
+    """Return who can read a file: a copy can be read by the same."""
+    return path.stat().st_mode & 0o777
+
+
+def write_image(path: Path, image: Image.Image, mode: int) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     content = io.BytesIO()
     image.save(content, "PNG")
-    write_file(path, content.getvalue())
+    write_file(path, content.getvalue(), mode)
 
 
 def transform_file(
     source: Path, target: Path, policies: PolicySet, seed: int, overwrite: bool, progress: Progress
 ) -> dict[str, int]:
     """Transform the images of one data file."""
-    if target.exists() and (not overwrite or target.is_dir() or target.resolve() == source.resolve()):
+    if target.exists() and (not overwrite or not target.is_file() or target.resolve() == source.resolve()):
         raise OutputError(f"{target} exists already: give the name of a new file, or pass --overwrite for another one")
     progress("transforming images", 0, 1)
     if source.suffix == ".npz":
@@ -94,7 +100,7 @@ def transform_file(
         content, count = transform_idx(source, policies, seed, target.suffix == ".gz")
     else:
         raise DataError(f"{source} is no folder, no .npz file and no idx3-ubyte file: give one of these")
-    write_file(target, content)
+    write_file(target, content, readers_of(source))
     progress("transforming images", 1, 1)
     return {"images": count}
 

@@ -14,9 +14,14 @@ from gradveil.defences.base import (
     defend_release,
     has_hook,
     known_deviation,
+    known_model,
     known_policies,
     known_release,
+    known_smooth,
+    known_views,
+    shows_draws,
 )
+from gradveil.defences.censor import Censor
 from gradveil.defences.clip import Clip
 from gradveil.defences.dpsgd import DPSGD
 from gradveil.defences.edits import list_edits
@@ -24,6 +29,8 @@ from gradveil.defences.guarantee import Guarantee, find_private, guarantee_of
 from gradveil.defences.knowledge import SOFTNESS, TINY, KnownRelease, Released, Sizes
 from gradveil.defences.mixing import InstaHide, Mixup
 from gradveil.defences.noise import Gaussian, Laplacian
+from gradveil.defences.oasis import Oasis
+from gradveil.defences.percentile import Percentile
 from gradveil.defences.precode import Precode
 from gradveil.defences.prune import Prune, TopK
 from gradveil.defences.quantise import Quantise, Sign
@@ -38,6 +45,7 @@ __all__ = [
     "SOFTNESS",
     "TINY",
     "Arm",
+    "Censor",
     "Clip",
     "Compute",
     "CropFlip",
@@ -49,6 +57,8 @@ __all__ = [
     "KnownRelease",
     "Laplacian",
     "Mixup",
+    "Oasis",
+    "Percentile",
     "PolicyDefence",
     "Precode",
     "Prune",
@@ -68,10 +78,14 @@ __all__ = [
     "guarantee_of",
     "has_hook",
     "known_deviation",
+    "known_model",
     "known_policies",
     "known_release",
+    "known_smooth",
+    "known_views",
     "list_edits",
     "parse_arm",
     "parse_defence",
     "parse_defences",
+    "shows_draws",
 ]

@@ -13,11 +13,15 @@ from functools import partial
 import torch
 
 from gradveil.defences.base import Defence
+from gradveil.defences.censor import Censor
 from gradveil.defences.clip import Clip
 from gradveil.defences.dpsgd import DPSGD
 from gradveil.defences.grammar import read
 from gradveil.defences.mixing import InstaHide, Mixup
 from gradveil.defences.noise import Gaussian, Laplacian
+from gradveil.defences.oasis import NAME as OASIS
+from gradveil.defences.oasis import read_oasis
+from gradveil.defences.percentile import Percentile
 from gradveil.defences.precode import Precode
 from gradveil.defences.prune import Prune, TopK
 from gradveil.defences.quantise import Quantise, Sign
@@ -75,6 +79,9 @@ DEFENCES: dict[str, Callable[[str], Defence]] = {
     "dpsgd": partial(read, DPSGD),
     "soteria": partial(read, Soteria),
     "precode": partial(read, Precode),
+    "censor": partial(read, Censor),
+    OASIS: read_oasis,
+    "percentile": partial(read, Percentile),
 }
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Literal
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from gradveil.defences.knowledge import KnownRelease, Released
 from gradveil.gradients import Tensors, gradient
@@ -30,15 +30,19 @@ class Defence(ABC):
     A class declares in `hooks` which of the four methods of that name it overrides. Most defences need `model`,
     `batch` or `release` only; `compute` is for those that must see the gradients or the features of single images.
     A defence that mixes images declares with how many others it mixes each (`companions`); one whose guarantee rests
-    on it declares that every step draws each image independently (`poisson`).
+    on it declares that every step draws each image independently (`poisson`); one whose pictures are not `smooth`, as
+    natural images are, declares that, and so does one that releases tensors of the true norms in drawn directions
+    (`hides_directions`).
 
-    `used` says what an attacker who knows the defence makes use of. It goes with `known_policies`, `known_release` or
-    `deviation`, which serve the attacker; reports print it.
+    `used` says what an attacker who knows the defence makes use of. It goes with `known_policies`, `known_release`,
+    `known_views`, `known_model` or `deviation`, which serve the attacker; reports print it.
     """
 
     hooks: ClassVar[tuple[Hook, ...]] = ()
     companions: ClassVar[int] = 0
     poisson: ClassVar[bool] = False
+    hides_directions: ClassVar[bool] = False
+    smooth: ClassVar[bool] = True
     used: ClassVar[str] = NOTHING_YET
 
     def __init_subclass__(cls, **keywords: Any) -> None:
@@ -79,6 +83,14 @@ class Defence(ABC):
     def known_release(self, known: KnownRelease, released: Released) -> KnownRelease:  # noqa: ARG002
         """Add what is known of the release of these updates to what is known of it already."""
         return known
+
+    def known_views(self, pixels: Tensor) -> list[Tensor]:
+        """Return all pictures, each like `pixels`, …×B×C×H×W, that the model is fed in place of these images."""
+        return [pixels]
+
+    def known_model(self, model: nn.Module, update: Update) -> nn.Module:  # noqa: ARG002
+        """Return the model with what this update shows of the client's own draws; the one given is left as it is."""
+        return model
 
     def deviation(self, images: int) -> float:  # noqa: ARG002
         """Return the standard deviation of the noise it adds to every entry of an update of so many images."""
@@ -135,6 +147,38 @@ def compute_defended(defences: Sequence[Defence]) -> Compute:
 def known_policies(defences: Sequence[Defence]) -> PolicySet | None:
     """Return the policies of the first known defence that has any."""
     return next((found for defence in defences if (found := defence.known_policies()) is not None), None)
+
+
+def known_views(defences: Sequence[Defence]) -> Callable[[Tensor], list[Tensor]] | None:
+    """Return what turns pictures, …×B×C×H×W, into all that the model is known to be fed; None if they are all."""
+    own = [defence.known_views for defence in defences if type(defence).known_views is not Defence.known_views]
+    if not own:
+        return None
+
+    def views(pixels: Tensor) -> list[Tensor]:
+        found = [pixels]
+        for more in reversed(own):
+            found = [view for picture in found for view in more(picture)]
+        return found
+
+    return views
+
+
+def known_smooth(defences: Sequence[Defence]) -> bool:
+    """Tell whether what the model is fed still looks like an image; if not, a smooth candidate is a wrong one."""
+    return all(defence.smooth for defence in defences)
+
+
+def known_model(defences: Sequence[Defence], model: nn.Module, update: Update) -> nn.Module:
+    """Return the model with what this update shows of the draws of the client's own layers."""
+    for defence in defences:
+        model = defence.known_model(model, update)
+    return model
+
+
+def shows_draws(defences: Sequence[Defence]) -> bool:
+    """Tell whether updates show draws of layers: each then needs a model of its own."""
+    return any(type(defence).known_model is not Defence.known_model for defence in defences)
 
 
 def known_release(defences: Sequence[Defence], released: Released, participants: int = 1) -> KnownRelease:

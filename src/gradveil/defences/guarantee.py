@@ -5,7 +5,9 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from gradveil.defences.base import Defence
+from gradveil.defences.censor import Censor
 from gradveil.defences.dpsgd import DPSGD
+from gradveil.defences.oasis import Oasis
 from gradveil.defences.soteria import Soteria
 from gradveil.privacy import sampled_epsilon
 
@@ -60,6 +62,8 @@ def why_none(defences: Sequence[Defence]) -> str:
     for defence in defences:
         if defence.companions:
             return f"{defence} lets an image into the gradients of others, which the accountant does not cover"
-        if isinstance(defence, Soteria):
+        if isinstance(defence, Oasis):
+            return f"{defence} puts an image into several gradients, which the accountant does not cover"
+        if isinstance(defence, Soteria | Censor):
             return f"{defence} looks at the images again after the noise"
     return ""

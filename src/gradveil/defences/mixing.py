@@ -26,6 +26,10 @@ class Mixup(Parametrised):
 
     name: ClassVar[str] = "mixup"
     hooks: ClassVar[tuple[Hook, ...]] = ("batch",)
+    used: ClassVar[str] = (
+        "nothing, because an update shows the mixture alone, and unmixing it by the known shares gave a worse picture "
+        "of x than the mixture itself"
+    )
     allowed: ClassVar[str] = "write mixup or mixup:A with the parameter A of the beta distribution, 0 < A ≤ 100"
     companions: ClassVar[int] = 1
 
@@ -51,6 +55,8 @@ class InstaHide(Parametrised):
 
     name: ClassVar[str] = "instahide"
     hooks: ClassVar[tuple[Hook, ...]] = ("batch",)
+    smooth: ClassVar[bool] = False
+    used: ClassVar[str] = "that flipped pixels are not smooth: it looks for T(x) without that prior; of x, nothing"
     allowed: ClassVar[str] = "write instahide or instahide:K with K images mixed into one, 2 ≤ K ≤ 16"
     companions: ClassVar[int] = 15
 

@@ -17,6 +17,7 @@ class CropFlip(Defence):
     augmentation: BaseAugmentation = field(default_factory=BaseAugmentation)
 
     hooks: ClassVar[tuple[Hook, ...]] = ("batch",)
+    used: ClassVar[str] = "nothing, because the original is scored up to a flip and a shift, and this does no more"
 
     def __str__(self) -> str:
         return "crop-flip"

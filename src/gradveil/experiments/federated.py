@@ -63,7 +63,7 @@ class FederatedTrial:
 def accuracy() -> Iterator[FederatedTrial]:
     """Two models, three ways to train, with and without the hybrid policy; the cheap ones first."""
     for model in (SMALL, MIDDLE):
-        for name in ("centralised", "FedAvg", "FedSGD"):
+        for name in ("centralised", "FedSGD", "FedAvg"):
             for arm in (BASE, HYBRID):
                 yield FederatedTrial("accuracy", f"{model}, {arm}", name, make_settings(name, model, arm))
 

@@ -3,7 +3,7 @@
 Capturing and attacking are two steps: the capsules stay in the folder, so that another attack or audit can use them.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
@@ -174,50 +174,3 @@ def capture(cell: LeakCell, data: DataSet, folder: Path) -> None:
         secure=cell.secure,
         resume=resume,
     )
-
-
-COLUMNS = (
-    "update",
-    "model, mode",
-    "arm",
-    "round",
-    "n",
-    "advantage at T(x), dB",
-    "advantage at x, dB",
-    "share reached",
-    "verdict",
-)
-
-
-def make_table(chosen: Sequence[LeakTrial], entries: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Lay out what was attacked; what was not is counted below."""
-    known = {canonical({name: entry[name] for name in chosen[0].key()}): entry for entry in entries}
-    lines, missing = ["| " + " | ".join(COLUMNS) + " |", "|" + "---|" * len(COLUMNS)], 0
-    for trial in sorted(chosen, key=lambda one: (one.cell.update, one.cell.settings.model, one.round)):
-        entry = known.get(canonical(trial.key()))
-        if entry is None:
-            missing += 1
-        else:
-            lines.append("| " + " | ".join(write_line(trial, entry["summary"])) + " |")
-    return [
-        *lines,
-        "",
-        f"{len(chosen) - missing} of {len(chosen)} rounds were attacked, with `{ATTACK}`, one training each, seed 0.",
-    ]
-
-
-def write_line(trial: LeakTrial, summary: Mapping[str, Any]) -> list[str]:
-    settings, share = trial.cell.settings, summary["share"]
-    figures = [write_interval(summary["figures"][name]) for name in ("advantage_transformed", "advantage_original")]
-    reached = "–" if share is None else f"{share['reached']} of {share['images']}"
-    counted = f"{summary['images']}" + (f", {summary['failed']} failed" if summary["failed"] else "")
-    place = f"{settings.model}, {settings.local.mode}"
-    arm = settings.arm.removesuffix(",no-base")
-    return [trial.cell.update, place, f"`{arm}`", str(trial.round), counted, *figures, reached, str(summary["outcome"])]
-
-
-def write_interval(figure: Mapping[str, Any]) -> str:
-    """Write a mean with half its interval, where there is one."""
-    if figure["low"] is None:
-        return f"{figure['mean']:+.1f}"
-    return f"{figure['mean']:+.1f} ± {(figure['high'] - figure['low']) / 2:.1f}"

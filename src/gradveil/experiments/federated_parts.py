@@ -7,8 +7,9 @@ from typing import Any
 from gradveil.data import DataSet
 from gradveil.errors import OutputError, SettingsError, UnknownNameError
 from gradveil.experiments.federated import JOURNAL, PARTS, FederatedStudy
-from gradveil.experiments.federated_leak import LEAKS, LeakStudy, make_table, trials
+from gradveil.experiments.federated_leak import LEAKS, LeakStudy, trials
 from gradveil.experiments.federated_tables import render_markdown
+from gradveil.experiments.leak_tables import draw_leaks, make_table
 from gradveil.journal import Journal
 from gradveil.results import record, write_file
 from gradveil.study import OnProgress
@@ -17,6 +18,7 @@ from gradveil.workers import Crew
 LEAK = "leak"
 FEDERATED_PARTS = (*PARTS, LEAK)
 TABLES = "federated.md"
+PICTURE = "leak.png"
 
 
 def prepare_federated_study(out: Path, chosen: Sequence[str], table: bool) -> None:
@@ -46,7 +48,16 @@ def write_federated_tables(out: Path, chosen: Sequence[str]) -> tuple[Path, dict
     """Write the tables of all parts from the journals; return where, and the record of what was run."""
     entries, attacked = Journal(out / JOURNAL).read(), Journal(out / LEAKS).read()
     text = [render_markdown({name: list(make()) for name, make in PARTS.items()}, entries)]
-    text += ["## Leak against round", "", *make_table(trials(), attacked), ""]
+    if attacked:
+        text += [
+            "## Leak against round",
+            "",
+            f"![Leak against round]({PICTURE})",
+            "",
+            *make_table(trials(), attacked),
+            "",
+        ]
+        write_file(out / PICTURE, draw_leaks(trials(), attacked))
     write_file(out / TABLES, "\n".join(text))
     written = record("reproduce federated", {"parts": list(chosen)}, {"trials": entries, "attacked": attacked})
     return out / TABLES, written

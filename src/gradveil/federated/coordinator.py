@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from gradveil.errors import GradveilError, SettingsError
+from gradveil.errors import GradveilError, OutputError, SettingsError
 from gradveil.federated.client_app import AppFactory, ParticipantApp, TruthKeeper
 from gradveil.federated.flower import Grid
 from gradveil.federated.outcomes import RoundOutcome
@@ -16,7 +16,7 @@ from gradveil.federated.server import Server
 from gradveil.federated.state import load_state, save_state
 from gradveil.federated.strategy import Capture, CheckedStrategy
 from gradveil.federated.wire import to_arrays
-from gradveil.journal import Journal
+from gradveil.journal import Journal, write_line
 from gradveil.machine import threads
 from gradveil.results import write_file
 from gradveil.training import accuracy, save_checkpoint
@@ -86,10 +86,14 @@ class Coordinator:
         return {**record, "rounds": self.rounds, "images": len(self.data.train)}
 
     def cut_journal(self) -> None:
-        """Leave out rounds after the saved one: they take place again."""
-        path = self.journal.path
-        lines = path.read_text().splitlines(keepends=True)[: self.done] if path.exists() else []
-        write_file(path, "".join(lines))
+        """Leave out rounds after the saved one: they take place again; rounds before it must be there."""
+        path, kept = self.journal.path, self.journal.read()[: self.done]
+        if [line["round"] for line in kept] != list(range(1, self.done + 1)):
+            raise OutputError(
+                f"{path} lacks rounds up to the {self.done} that were saved: restore it from a copy, or start the run "
+                "again with --overwrite"
+            )
+        write_file(path, b"".join(map(write_line, kept)))
 
     def make_app(self, participants: Shared[Participants]) -> AppFactory:
         """Make what makes the clients' apps, for engines that run them."""

@@ -7,13 +7,14 @@ to 46 seconds on two cores: it is for trying out what will run on many machines,
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from gradveil.federated.flower import prepare_environment
 from gradveil.federated.outcomes import RoundOutcome
 from gradveil.federated.participants import Participants
 from gradveil.federated.settings import FederatedSettings
+from gradveil.stops import list_descendants
 
 LOOPBACK = "127.0.0.1"
 LINK = "gradveil"
@@ -86,18 +88,25 @@ class Deployment:
     def started(self, name: str, command: Sequence[str]) -> Iterator["subprocess.Popen[bytes]"]:
         """Run a program within the block; what it prints goes to a file."""
         with (self.folder / f"{name}.log").open("wb") as log:
+            # In a group of its own, which a Ctrl-C does not reach, and which can be ended with all that it started.
             process = subprocess.Popen(
-                command, env=self.environment(), stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT
+                command,
+                env=self.environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
             )
+            grace = 0.0
             try:
                 yield process
+                grace = STOP_SECONDS
+            except Exception:
+                grace = STOP_SECONDS
+                raise
             finally:
-                process.terminate()
-                try:
-                    process.wait(STOP_SECONDS)
-                except subprocess.TimeoutExpired:
-                    process.kill()
-                    process.wait()
+                # After Ctrl-C or SIGTERM, which are no `Exception`, there is no time to wait.
+                end_group(process, grace)
 
     def superlink(self) -> list[str]:
         """Write the command of the server."""
@@ -136,6 +145,21 @@ class Deployment:
         """Return the status of the run; `flwr run` itself ends without an error even if the run fails."""
         runs = self.call("list", LINK, "--run-id", run)["runs"]
         return str(runs[0]["status"])
+
+
+def end_group(process: "subprocess.Popen[bytes]", grace: float) -> None:
+    """Ask a process to end, and after so many seconds end it with all of its group; with no time, all it started."""
+    if not grace:
+        # Flower puts some of them into groups of their own.
+        for one in list_descendants(process.pid):
+            with suppress(ProcessLookupError):
+                os.kill(one, signal.SIGKILL)
+    process.terminate()
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(grace)
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
 
 
 def write_app(folder: Path, plan: Plan) -> None:

@@ -38,6 +38,7 @@ def observe(
     attacks: Sequence[str | Attack] = ("standard",),
     *,
     steps: int | None = None,
+    together: bool = False,
     model: str | None = None,
     seed: int = 0,
     device: str = "cpu",
@@ -45,7 +46,9 @@ def observe(
 ) -> AuditReport:
     """Attack every captured update of these rounds and score it by the truth that the clients kept.
 
-    Public images exclude those of the victims' updates.
+    With `together` the rounds of one client that show as many images of the same labels are attacked as one. Public
+    images exclude those of the victims' updates.
     """
-    audit = load_capsules(find_capsules(folder, rounds), data, attacks, steps=steps, model=model, seed=seed)
+    paths = find_capsules(folder, rounds)
+    audit = load_capsules(paths, data, attacks, steps=steps, model=model, seed=seed, together=together)
     return audit.run(device, progress)

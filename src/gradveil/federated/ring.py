@@ -5,7 +5,6 @@ So all hold the same weights to the bit, those of a run with a server; and each 
 """
 
 import hashlib
-import pickle
 import tempfile
 import time
 from collections.abc import Callable, Collection
@@ -29,6 +28,7 @@ from gradveil.federated.supervisor import RoundEnd, Supervisor
 from gradveil.machine import threads
 from gradveil.training import accuracy
 from gradveil.types import Update
+from gradveil.workers import Shared, shared_in_file
 
 CAPSULES = "capsules"
 SAVE_SECONDS = 5.0
@@ -52,13 +52,13 @@ class RingPlan:
     keep_truth: bool
     folder: Path
     meeting: Path
-    data: Path
+    data: Shared[DataSet]
     done: int = 0
     save_seconds: float = SAVE_SECONDS
 
     def __call__(self, rank: int, report: Callable[[RoundEnd], None]) -> tuple[str, bytes]:
         """Be one participant: return the SHA-256 of the last weights, and the first participant the weights too."""
-        data: DataSet = pickle.loads(self.data.read_bytes())
+        data = self.data.get()
         with threads(self.settings.training.threads), connected(rank, self.settings.clients, self.meeting):
             weights = save(dict(Participant(rank, self, data).run(report)))
         return hashlib.sha256(weights).hexdigest(), weights if rank == 0 else b""
@@ -89,11 +89,10 @@ def run_decentralised(
     started = time.perf_counter()
     if capture:
         (folder / CAPSULES).mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="gradveil-") as name:
-        meeting, stored = Path(name) / "meeting", Path(name) / "data.pickle"
-        stored.write_bytes(pickle.dumps(data))
+    with tempfile.TemporaryDirectory(prefix="gradveil-") as name, shared_in_file(data) as shared:
+        meeting = Path(name) / "meeting"
         plan = RingPlan(
-            *(settings, topology, rounds, frozenset(capture), observer, keep_truth, folder, meeting, stored),
+            *(settings, topology, rounds, frozenset(capture), observer, keep_truth, folder, meeting, shared),
             done=done,
             save_seconds=SAVE_SECONDS,
         )

@@ -1,6 +1,6 @@
 """A collaborative training from Python: `run_federated`."""
 
-import json
+import shutil
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,7 +18,7 @@ from gradveil.federated.outcomes import FederatedResult, RoundOutcome
 from gradveil.federated.participants import Participants
 from gradveil.federated.ray_engine import run_on_ray
 from gradveil.federated.ring import run_decentralised
-from gradveil.federated.secure_aggregation import run_secure
+from gradveil.federated.secure_aggregation import PARTS, run_secure
 from gradveil.federated.settings import FederatedSettings
 from gradveil.federated.state import FILE as STATE
 from gradveil.federated.state import read_state, write_state
@@ -128,7 +128,7 @@ def read_result(folder: Path) -> FederatedResult:
     """Read back what a finished run left in its folder."""
     lines = Journal(folder / JOURNAL).read()
     state, _ = read_state(folder / STATE)
-    name = str(json.loads((folder / FINAL).with_suffix(".json").read_text())["model"]["name"])
+    name = str(state["made"]["model"])
     weights = load_checkpoint(folder / FINAL, name).weights
     return FederatedResult(weights, tuple(map(RoundOutcome.from_record, lines)), float(state["seconds"]))
 
@@ -150,3 +150,4 @@ def clear_run(folder: Path) -> None:
     for pattern in (RESULT, STATE, JOURNAL, "final.*", "round-*.*", "curve.png", f"{CAPSULES}/round-*-client-*.*"):
         for path in folder.glob(pattern):
             path.unlink()
+    shutil.rmtree(folder / PARTS, ignore_errors=True)

@@ -4,7 +4,7 @@ SecAgg+ exists for Flower's older interface only. Its masks hide an update from 
 which have 32 bits: see docs/decentralised.md.
 """
 
-import tempfile
+import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -62,6 +62,7 @@ Arrays = list[NDArray[np.float64]]
 MODULUS_BITS = 32
 MOST_BITS = 30
 """Flower rounds to 32-bit integers with a sign."""
+PARTS = "truth-parts"
 LARGEST_VALUE = 16.0
 """The largest number that an update may hold; SecAgg+ would cut larger ones without a word."""
 
@@ -262,19 +263,30 @@ def run_secure(coordinator: Coordinator, workers: int, largest: float = LARGEST_
     participants, settings = coordinator.participants, coordinator.settings
     if settings.clients < 2:
         raise SettingsError("secure aggregation of 1 client hides nothing: give 2 or more clients")
-    with (
-        silenced(),
-        tempfile.TemporaryDirectory(prefix="gradveil-") as parts,
-        Workers(workers, settings.training.threads) as crew,
-    ):
+    with silenced(), kept_parts(coordinator.folder) as parts, Workers(workers, settings.training.threads) as crew:
         recording = coordinator.recording
-        truth = TruthKeeper(Path(parts), recording.capture) if recording.keep_truth else None
+        truth = TruthKeeper(parts, recording.capture) if recording.keep_truth else None
         app = MaskedApp(crew.share(participants), largest, truth)
         grid = InProcessGrid(app, settings.clients, crew)
         aggregation = SecureAggregation(participants, grid, grid.numbers, coordinator.rounds, largest)
         for number in range(coordinator.done + 1, coordinator.rounds + 1):
-            take_round(coordinator, aggregation, number, Path(parts))
+            take_round(coordinator, aggregation, number, parts)
     coordinator.save_weights(FINAL, "final", coordinator.rounds)
+
+
+@contextmanager
+def kept_parts(folder: Path) -> Iterator[Path]:
+    """Make the folder for the clients' truths of a round, which its owner alone can read, and remove it at the end.
+
+    It lies with the run: what a kill leaves there is removed by the next run in the folder.
+    """
+    parts = folder / PARTS
+    shutil.rmtree(parts, ignore_errors=True)
+    parts.mkdir(mode=0o700)
+    try:
+        yield parts
+    finally:
+        shutil.rmtree(parts, ignore_errors=True)
 
 
 def take_round(coordinator: Coordinator, aggregation: SecureAggregation, number: int, parts: Path) -> None:

@@ -1,22 +1,20 @@
 """What a run needs to go on after a kill: one sealed file, so that no kill can leave two that disagree."""
 
-import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save
 from torch import Tensor
 
-from gradveil.errors import CheckpointError, SettingsError
+from gradveil.errors import CheckpointError, DataError, SettingsError
 from gradveil.federated.server import Server
 from gradveil.results import canonical, write_file
+from gradveil.tensor_files import read_sealed_tensors, seal_tensors
 
 FILE = "resume.safetensors"
-MODEL, MOMENTUM = "model/", "momentum/"
+MODEL, MOMENTUM, STATE = "model/", "momentum/", "state"
 
 
 def save_state(folder: Path, server: Server, made: Mapping[str, Any], number: int, seconds: float) -> None:
@@ -38,9 +36,8 @@ def write_state(
     folder: Path, tensors: Mapping[str, Tensor], made: Mapping[str, Any], number: int, seconds: float
 ) -> None:
     """Write what `take_tensors` returned, sealed."""
-    metadata = {"state": canonical({"made": dict(made), "round": number, "seconds": seconds}).decode()}
-    metadata["sha256"] = digest(tensors, metadata["state"])
-    write_file(folder / FILE, save(dict(tensors), metadata))
+    text = canonical({"made": dict(made), "round": number, "seconds": seconds}).decode()
+    write_file(folder / FILE, seal_tensors(tensors, STATE, text))
 
 
 def load_state(folder: Path, server: Server, made: Mapping[str, Any]) -> tuple[int, float]:
@@ -66,16 +63,11 @@ def read_state(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
     if not path.exists():
         raise CheckpointError(f"{path.parent} holds no run to resume: start one there without --resume")
     try:
-        with safe_open(path, framework="pt") as file:
-            metadata = file.metadata() or {}
-            tensors = {name: file.get_tensor(name) for name in sorted(file.keys())}
-    except (OSError, SafetensorError) as error:
-        raise CheckpointError(f"{path} cannot be read: {error}; start the run again in another folder") from error
-    text = metadata.get("state", "")
-    if digest(tensors, text) != metadata.get("sha256"):
-        raise CheckpointError(f"{path} was changed or damaged (its SHA-256 differs): start the run in another folder")
+        tensors, text = read_sealed_tensors(path, STATE)
+    except DataError as error:
+        raise CheckpointError(f"{error}: start the run again with --overwrite") from error
     state: dict[str, Any] = json.loads(text)
-    return state, tensors
+    return state, dict(sorted(tensors.items()))
 
 
 def check_made(folder: Path, now: Mapping[str, Any], before: Mapping[str, Any]) -> None:
@@ -86,10 +78,6 @@ def check_made(folder: Path, now: Mapping[str, Any], before: Mapping[str, Any]) 
                 f"the run in {folder} has {name} {before.get(name)}, not {now.get(name)}: resume it with the options "
                 "it was started with, or start another in a new folder"
             )
-
-
-def digest(tensors: Mapping[str, Tensor], text: str) -> str:
-    return hashlib.sha256(save(dict(tensors)) + text.encode()).hexdigest()
 
 
 def is_unfinished(folder: Path) -> bool:

@@ -53,7 +53,7 @@ class OneByOne(PerImageGradients):
         rows = []
         for place in range(len(images)):
             loss = self.loss(self.model(images[place : place + 1]), labels[place : place + 1])
-            rows.append(torch.autograd.grad(loss, parameters))
+            rows.append(torch.autograd.grad(loss, parameters, allow_unused=True, materialize_grads=True))
         return (torch.stack(tensors).flatten(1) for tensors in zip(*rows, strict=True))
 
 

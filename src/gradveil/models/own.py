@@ -2,18 +2,26 @@
 
 import importlib
 import inspect
+import math
 import sys
 from collections.abc import Callable, Sequence
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
 
 from gradveil.errors import SettingsError
 
 Shape = tuple[int, int, int]
 Factory = Callable[[Shape, int, Sequence[float], Sequence[float]], nn.Module]
+STORED_TYPES = {
+    *(torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.bool),
+    *(torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8),
+}
+"""What a checkpoint can hold."""
 SIGNATURE = "(shape, classes, mean, std), or no arguments"
 
 
@@ -23,10 +31,10 @@ def import_factory(name: str) -> Factory:
     search_current_folder()
     try:
         target = getattr(importlib.import_module(module), attribute)
-    except Exception as error:  # importing runs a person's own code, which can raise anything
+    except (Exception, SystemExit) as error:  # importing runs a person's own code, which can raise anything
         raise SettingsError(
-            f"model '{name}' cannot be imported: {error}; write package.module:function for a module in the current "
-            "folder or on Python's path"
+            f"model '{name}' cannot be imported: {in_one_line(error)}; write package.module:function for a module in "
+            "the current folder or on Python's path"
         ) from error
     if not callable(target):
         raise SettingsError(
@@ -44,7 +52,10 @@ def search_current_folder() -> None:
 
 def adapt(name: str, target: Callable[..., Any]) -> Factory:
     """Pass the four arguments to a factory that takes them, and none to one that needs none and knows no `shape`."""
-    signature = inspect.signature(target)
+    try:
+        signature = inspect.signature(target)
+    except (TypeError, ValueError) as error:
+        raise SettingsError(f"model '{name}' does not say what it takes: it must take {SIGNATURE}") from error
     parameters = signature.parameters.values()
     optional = all(each.default is not each.empty or each.kind is each.VAR_KEYWORD for each in parameters)
     without = optional and "shape" not in signature.parameters
@@ -56,24 +67,82 @@ def adapt(name: str, target: Callable[..., Any]) -> Factory:
     def make(shape: Shape, classes: int, mean: Sequence[float], std: Sequence[float]) -> nn.Module:
         try:
             model: nn.Module = target() if without else target(shape, classes, mean, std)
-        except Exception as error:  # as above: the code is a person's own
-            raise SettingsError(f"model '{name}' cannot be built for images of shape {shape}: {error}") from error
+        except (Exception, SystemExit) as error:  # as above: the code is a person's own
+            raise SettingsError(
+                f"model '{name}' cannot be built for images of shape {shape}: {in_one_line(error)}"
+            ) from error
         return model
 
     return make
 
 
-def check_output(model: object, name: str, shape: Shape, classes: int) -> None:
-    """Refuse a person's own model if it is no classifier for these images."""
+def in_one_line(error: BaseException) -> str:
+    """Say what an error of a person's own code was; torch writes several lines."""
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def check_model(model: object, name: str, shape: Shape, classes: int) -> None:
+    """Refuse a person's own model before any work if it cannot be trained, copied or stored, or does not fit."""
     if not isinstance(model, nn.Module):
         raise SettingsError(f"model '{name}' is {type(model).__name__}: it must be a torch.nn.Module")
-    wanted = (2, classes)
+    check_tensors(model, name)
     try:
-        with torch.inference_mode():
-            got = tuple(model.eval()(torch.zeros(2, *shape)).shape)
-    except (RuntimeError, ValueError, TypeError, AttributeError) as error:
-        raise SettingsError(f"model '{name}' fails on images of shape {shape}: {error}") from error
-    finally:
-        model.train()
-    if got != wanted:
-        raise SettingsError(f"model '{name}' turns two images into {got}: it must return logits of shape {wanted}")
+        copy = deepcopy(model).eval()
+    except Exception as error:
+        raise SettingsError(f"model '{name}' cannot be copied, as clients must: {in_one_line(error)}") from error
+    check_slopes(copy, name, compute_logits(copy, name, shape, classes))
+
+
+def check_tensors(model: nn.Module, name: str) -> None:
+    """Refuse a model with tensors that have no size yet, that no file can hold, or of which none is trained."""
+    for place, tensor in (*model.named_parameters(), *model.named_buffers()):
+        if is_lazy(tensor):
+            raise SettingsError(
+                f"model '{name}' has a lazy layer, whose '{place}' has no size yet: give the layer its sizes, or call "
+                "the model once in its factory"
+            )
+        if tensor.dtype not in STORED_TYPES:
+            raise SettingsError(
+                f"model '{name}' has '{place}' of {tensor.dtype}, which a checkpoint cannot hold: use a real type"
+            )
+    if not any(parameter.requires_grad for parameter in model.parameters()):
+        raise SettingsError(f"model '{name}' has no parameter that is trained: let at least one require a gradient")
+
+
+def compute_logits(model: nn.Module, name: str, shape: Shape, classes: int) -> Tensor:
+    """Turn two images into logits; refuse a model that fails, changes the images, or returns something else."""
+    images = torch.linspace(0, 1, 2 * math.prod(shape)).view(2, *shape)
+    before = images.clone()
+    try:
+        with torch.enable_grad(), torch.random.fork_rng(devices=[]):
+            logits = model(images)
+    except Exception as error:  # as above
+        raise SettingsError(f"model '{name}' fails on images of shape {shape}: {in_one_line(error)}") from error
+    if images._version > 0 or not torch.equal(images, before):
+        raise SettingsError(
+            f"model '{name}' changes its images in place: write images = images - 0.5 instead of images -= 0.5, and no "
+            "inplace=True in the first layer"
+        )
+    got = tuple(logits.shape) if isinstance(logits, Tensor) else type(logits).__name__
+    if not isinstance(logits, Tensor) or got != (2, classes):
+        raise SettingsError(
+            f"model '{name}' turns two images into {got}: it must return logits of shape {(2, classes)}"
+        )
+    return logits
+
+
+def check_slopes(model: nn.Module, name: str, logits: Tensor) -> None:
+    """Refuse a model whose logits depend on none of its trained parameters."""
+    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    slopes: Sequence[Tensor | None] = [None]
+    if logits.requires_grad and logits.is_floating_point():
+        try:
+            slopes = torch.autograd.grad(logits.sum(), trained, allow_unused=True)
+        except RuntimeError as error:
+            raise SettingsError(f"model '{name}' has no gradient: {in_one_line(error)}") from error
+    if all(slope is None for slope in slopes):
+        raise SettingsError(
+            f"model '{name}' returns logits that depend on none of its trained parameters: leave out argmax, detach "
+            "and no_grad"
+        )

@@ -1,5 +1,6 @@
 """From a model's name to the model."""
 
+import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
@@ -14,7 +15,7 @@ from gradveil.errors import SettingsError, UnknownNameError
 from gradveil.models.convnet import ConvNet
 from gradveil.models.lenet import LeNet
 from gradveil.models.mlp import MultilayerPerceptron
-from gradveil.models.own import Factory, Shape, check_output, import_factory
+from gradveil.models.own import Factory, Shape, check_model, import_factory
 from gradveil.models.resnet import resnet18, resnet20, resnet152
 from gradveil.models.vit import VisionTransformer
 from gradveil.results import read_settings
@@ -61,6 +62,8 @@ class ModelSpec:
     module: nn.Module | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
+        if not isinstance(self.name, str):
+            raise SettingsError(f"a model is named {self.name!r:.60}: its name must be a text")
         channels, height, width = self.shape
         if min(height, width) < SMALLEST or channels < 1:
             raise SettingsError(
@@ -72,6 +75,11 @@ class ModelSpec:
                 f"there are {len(self.mean)} means and {len(self.std)} deviations for {channels} channels: "
                 "give one of each per channel"
             )
+        if not all(math.isfinite(value) for value in self.mean) or not all(0 < value < math.inf for value in self.std):
+            raise SettingsError(
+                f"the means {self.mean} and deviations {self.std} cannot be used: all must be finite, and the "
+                "deviations, which images are divided by, above 0"
+            )
         if self.classes < 2:
             raise SettingsError(f"a model for {self.classes} classes has nothing to learn: at least 2 are needed")
 
@@ -82,7 +90,7 @@ class ModelSpec:
         """Describe a ready module by a copy of it on the CPU; `build` returns it with its weights as they are."""
         name = type(module).__name__
         copy = deepcopy(module).cpu()
-        check_output(copy, name, shape, classes)
+        check_model(copy, name, shape, classes)
         return cls(f"own {name}" if name in MODELS else name, shape, classes, tuple(mean), tuple(std), copy)
 
     def to_record(self) -> dict[str, Any]:
@@ -101,7 +109,14 @@ class ModelSpec:
         if "module" in record:
             raise UnknownNameError("model setting", "module", ("name", "shape", "classes", "mean", "std"))
         spec = read_settings(
-            cls, record, "model", name=str, shape=whole_numbers, classes=int, mean=real_numbers, std=real_numbers
+            cls,
+            record,
+            "model",
+            name=str,
+            shape=whole_numbers,
+            classes=whole_number,
+            mean=real_numbers,
+            std=real_numbers,
         )
         if ":" not in spec.name:
             try:
@@ -117,12 +132,19 @@ class ModelSpec:
         with global_state_from(generator):
             model = factory(self.name)(self.shape, self.classes, self.mean, self.std)
         if ":" in self.name:
-            check_output(model, self.name, self.shape, self.classes)
+            check_model(model, self.name, self.shape, self.classes)
         return model
 
 
 def whole_numbers(values: Iterable[Any]) -> tuple[int, ...]:
-    return tuple(map(int, values))
+    return tuple(map(whole_number, values))
+
+
+def whole_number(value: Any) -> int:
+    """Read a whole number of JSON; `int` would cut a fraction off."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ValueError(f"{value!r:.60} is no whole number")
+    return value
 
 
 def real_numbers(values: Iterable[Any]) -> tuple[float, ...]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from gradveil.errors import SettingsError
+from gradveil.files import MAX_JSON_BYTES, read_regular
 
 DELTA = 1e-5
 # Within these limits no figure overflows.
@@ -73,7 +74,7 @@ def require_count(name: str, value: Any) -> None:
 def read_table(path: Path) -> dict[str, Any]:
     """Read a TOML file or, under any other name, a JSON file, whose top level is a table."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_regular(path, MAX_JSON_BYTES).decode()
         table = tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
     except (OSError, ValueError, RecursionError) as error:
         reason = error.strerror if isinstance(error, OSError) else " ".join(str(error).split())

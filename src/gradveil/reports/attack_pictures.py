@@ -80,7 +80,7 @@ def make_figure(title: str) -> tuple[Figure, Axes]:
     figure = Figure(figsize=(6, 3.6), dpi=120, layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.subplots()
-    axes.set_title(title, fontsize=10)
+    axes.set_title(title, fontsize=10, parse_math=False)
     axes.set_xlabel("step")
     axes.grid(alpha=0.3)
     axes.spines[["top", "right"]].set_visible(False)

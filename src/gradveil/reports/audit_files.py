@@ -7,12 +7,12 @@ from typing import Any
 from gradveil.errors import DataError, OutputError
 from gradveil.reports.audit_gallery import spread
 from gradveil.reports.audit_page import render_audit
-from gradveil.reports.audit_pictures import PRIVATE, Pictures, hash_pictures, read_pictures, write_pictures
+from gradveil.reports.audit_pictures import Pictures, hash_pictures, read_pictures, write_pictures
 from gradveil.reports.audit_record import Cell, Record, check_record, leak_of, make_cells
 from gradveil.reports.audit_table import write_csv
 from gradveil.reports.pictures import draw_grid, to_png
 from gradveil.reports.sealed_page import is_unchanged, seals_in
-from gradveil.results import SEAL, read_sealed, seal, to_json, write_file
+from gradveil.results import PRIVATE, SEAL, read_sealed, seal, to_json, write_file
 
 RECORD, TABLE, PAGE, PICTURES, GRIDS = "audit.json", "audit.csv", "report.html", "pictures.safetensors", "pictures"
 PICTURES_HASH = "pictures_sha256"
@@ -47,6 +47,8 @@ def read_audit(folder: Path) -> tuple[dict[str, Any], Pictures | None]:
     pictures, owner = read_pictures(folder / PICTURES)
     if owner != record[SEAL]:
         raise DataError(f"{folder / PICTURES} belongs to another {RECORD}: copy the folder again, or remove that file")
+    if record.get(PICTURES_HASH, hash_pictures(pictures)) != hash_pictures(pictures):
+        raise DataError(f"{folder / PICTURES} was changed or damaged (its SHA-256 differs): copy it again")
     check_count(record, pictures, folder)
     return record, pictures
 
@@ -61,8 +63,6 @@ def check_count(record: Record, pictures: Pictures, folder: Path) -> None:
 def verify_audit(folder: Path) -> str:
     """Check that the files of a folder are unchanged and belong together; return one line that says so."""
     record, pictures = read_audit(folder)
-    if pictures is not None and record.get(PICTURES_HASH, hash_pictures(pictures)) != hash_pictures(pictures):
-        raise DataError(f"{folder / PICTURES} was changed or damaged (its SHA-256 differs): copy it again")
     verify_page(folder / PAGE, record)
     if (folder / TABLE).exists() and (folder / TABLE).read_bytes() != write_csv(record).encode():
         raise DataError(f"{folder / TABLE} is not the table of {RECORD}: write it again with gradveil report {folder}")

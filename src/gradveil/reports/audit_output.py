@@ -8,8 +8,8 @@ from torch import Tensor
 
 from gradveil.audit import Attacked, AuditReport
 from gradveil.reports.audit_page import render_audit
-from gradveil.reports.audit_pictures import PRIVATE, Frames, Pictures, hash_pictures
-from gradveil.results import record, seal, write_file
+from gradveil.reports.audit_pictures import Frames, Pictures, hash_pictures
+from gradveil.results import PRIVATE, record, seal, write_file
 
 PICTURES_HASH = "pictures_sha256"
 

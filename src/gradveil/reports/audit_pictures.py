@@ -11,9 +11,9 @@ from safetensors.torch import save
 from torch import Tensor
 
 from gradveil.errors import DataError, SettingsError
-from gradveil.results import SEAL, write_file
+from gradveil.files import require_regular
+from gradveil.results import PRIVATE, SEAL, write_file
 
-PRIVATE = 0o600
 REQUIRED = ("original", "transformed", "rebuilt")
 GUESS = "rebuilt_original"
 
@@ -100,6 +100,7 @@ def apart(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
 def read_pictures(path: Path) -> tuple[Pictures, str]:
     """Read the pictures and the seal of the record that they belong to."""
     try:
+        require_regular(path)
         with safe_open(path, framework="pt") as file:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  # it is no mapping
             seal = (file.metadata() or {}).get(SEAL, "")

@@ -23,7 +23,12 @@ class Column:
 
 FORMULAS = ("=", "+", "-", "@", "\t", "\r")
 COLUMNS = (
-    Column("phase", "phase", "text", "the model's state: untrained, or after so much training"),
+    Column(
+        "phase",
+        "phase",
+        "text",
+        "how far the model was trained; given: its weights as they came",
+    ),
     Column("arm", "arm", "text", "the defence"),
     Column("attack", "attack", "text", "the attack"),
     Column("image", "image", "integer", "the image's number in the data set"),

@@ -27,7 +27,7 @@ def draw_curves(runs: Mapping[str, Sequence[Epoch]], title: str) -> bytes:
     finish(left, "training loss")
     finish(right, "accuracy, %")
     right.legend(frameon=False, fontsize=8)
-    figure.suptitle(title, fontsize=10)
+    figure.suptitle(title, fontsize=10, parse_math=False)
     target = io.BytesIO()
     figure.savefig(target, format="png")
     return target.getvalue()

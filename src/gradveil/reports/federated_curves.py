@@ -24,7 +24,7 @@ def draw_rounds(rounds: Sequence[RoundOutcome], title: str) -> bytes:
     right.plot(*zip(*tested, strict=True), marker(tested), color="C0")
     finish(left, "mean loss of the clients", "round")
     finish(right, "test accuracy, %", "round")
-    figure.suptitle(title, fontsize=10)
+    figure.suptitle(title, fontsize=10, parse_math=False)
     target = io.BytesIO()
     figure.savefig(target, format="png")
     return target.getvalue()

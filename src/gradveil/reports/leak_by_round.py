@@ -21,7 +21,7 @@ def draw_leak_by_round(rows: Sequence[Row], title: str) -> bytes:
     for axes, (figure_name, label) in zip(figure.subplots(1, 2, sharey=True), TARGETS.items(), strict=True):
         draw_target(axes, rows, figure_name)
         axes.set_title(label, fontsize=9)
-    figure.suptitle(title, fontsize=10)
+    figure.suptitle(title, fontsize=10, parse_math=False)
     target = io.BytesIO()
     figure.savefig(target, format="png")
     return target.getvalue()

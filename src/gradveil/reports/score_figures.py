@@ -64,7 +64,7 @@ def make_figure(size: tuple[float, float], title: str) -> tuple[Figure, Axes]:
     figure = Figure(figsize=size, dpi=120, layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.subplots()
-    axes.set_title(title, fontsize=10)
+    axes.set_title(title, fontsize=10, parse_math=False)
     axes.spines[["top", "right"]].set_visible(False)
     return figure, axes
 

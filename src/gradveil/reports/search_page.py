@@ -4,8 +4,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 
 from gradveil.metrics import Interval, pareto_front
+from gradveil.reports.sealed_page import read_part, write_policy
 from gradveil.scores import find_score
 from gradveil.search import SearchStatus, Standing
 from gradveil.transforms import parse_policy
@@ -21,7 +23,10 @@ def render_search_page(status: SearchStatus) -> str:
     environment = Environment(
         loader=PackageLoader("gradveil.reports"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
     )
+    style = read_part("search.css")
     return environment.get_template("search.html").render(
+        style=Markup(style),
+        policy=write_policy(style),
         status=status,
         label=find_score(status.settings.score).label,
         settings=status.settings.to_record(),

@@ -1,8 +1,9 @@
 """The search for policies: Algorithm 1, racing, evolution; a journal on disk; the best ones validated."""
 
-from gradveil.search.folder import PAGE
+from gradveil.search.baseline import find_indistinct
+from gradveil.search.folder import PAGE, RESULT
 from gradveil.search.outcome import Outcome, ScoredCandidate
-from gradveil.search.records import Records, read_records
+from gradveil.search.records import JOURNAL, Records, read_records
 from gradveil.search.run import SearchResult, run_search
 from gradveil.search.select import find_front, make_hybrid
 from gradveil.search.settings import BRIEFLY_TRAINED, SAMPLE, SEMI_TRAINED, SearchSettings
@@ -11,7 +12,9 @@ from gradveil.search.validate import ValidatedPolicy, Validation
 
 __all__ = [
     "BRIEFLY_TRAINED",
+    "JOURNAL",
     "PAGE",
+    "RESULT",
     "SAMPLE",
     "SEMI_TRAINED",
     "Outcome",
@@ -24,6 +27,7 @@ __all__ = [
     "ValidatedPolicy",
     "Validation",
     "find_front",
+    "find_indistinct",
     "make_hybrid",
     "make_status",
     "read_records",

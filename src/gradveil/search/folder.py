@@ -3,14 +3,15 @@
 import json
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from gradveil.data import IMAGE_CHOICE
 from gradveil.errors import OutputError, SettingsError
+from gradveil.folders import claimed_folder, only_command
 from gradveil.journal import Journal
-from gradveil.results import claimed_folder, environment, only_writer
+from gradveil.results import environment
 from gradveil.search.records import JOURNAL, Records, sort_lines
 from gradveil.search.settings import SearchSettings
 
@@ -18,6 +19,8 @@ RESULT = "search.json"
 POLICIES = "policies.json"
 PAGE = "index.html"
 MODEL = "model"
+COMMAND = "search"
+PIECES = (JOURNAL, POLICIES, MODEL)
 IMAGE_CHOICE_KEY = "image_choice"
 
 
@@ -26,17 +29,19 @@ def opened_folder(
     folder: Path, settings: SearchSettings, resume: bool, overwrite: bool
 ) -> Iterator[tuple[Journal, Records]]:
     """Claim a folder for a new search, or go on with the one there; keep others out while the block runs."""
-    begun, finished = (folder / JOURNAL).exists(), (folder / RESULT).exists()
+    begun = (folder / JOURNAL).exists()
     if resume and not begun:
         raise OutputError(f"{folder} holds no search to resume: start one there without --resume")
-    if begun and not finished and not resume:
-        raise OutputError(f"{folder} holds an unfinished search: go on with --resume, or choose another with --out")
-    with nullcontext() if resume else claimed_folder(folder, "search", overwrite):
+    if begun and not (folder / RESULT).exists() and not resume and not overwrite:
+        raise OutputError(
+            f"{folder} holds an unfinished search: go on with --resume, start again with --overwrite, or choose "
+            "another folder with --out"
+        )
+    claim = claimed_folder(folder, COMMAND, overwrite, PIECES)
+    with only_command(folder, COMMAND) if resume else claim:
         if not resume:
             clear(folder)
-        busy = f"another search is at work in {folder}: wait for it, or see --status {folder}"
-        with only_writer(folder / JOURNAL, busy):
-            yield open_records(folder, settings)
+        yield open_records(folder, settings)
 
 
 def clear(folder: Path) -> None:

@@ -66,7 +66,10 @@ class Records:
 
 def read_records(folder: Path) -> Records:
     """Read the journal in a folder, whether or not the search is still at work there."""
-    records = sort_lines(Journal(folder / JOURNAL).read())
+    try:
+        records = sort_lines(Journal(folder / JOURNAL).read())
+    except (TypeError, ValueError, KeyError, AttributeError) as error:
+        raise OutputError(f"{folder / JOURNAL} holds a line that no search wrote: {error}; restore it") from error
     if not records.header:
         raise OutputError(f"{folder} holds no search: name the folder of one, or start one there with --out {folder}")
     return records

@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, get_args
 
+from gradveil.search.baseline import Baseline
 from gradveil.search.outcome import CandidateStatus, Outcome
 from gradveil.search.score_journal import ScoreJournal
 from gradveil.search.select import find_front, make_hybrid
@@ -13,7 +14,9 @@ from gradveil.transforms import parse_policy
 SCHEMA = 1
 
 
-def make_figures(scores: ScoreJournal, outcome: Outcome, validated: Sequence[ValidatedPolicy]) -> dict[str, Any]:
+def make_figures(
+    scores: ScoreJournal, outcome: Outcome, baseline: Baseline, validated: Sequence[ValidatedPolicy]
+) -> dict[str, Any]:
     """Return what `search.json` holds besides settings and environment.
 
     The front is that of all policies with S_acc and S_pri of all images; `exact` tells by which rule.
@@ -21,7 +24,8 @@ def make_figures(scores: ScoreJournal, outcome: Outcome, validated: Sequence[Val
     hybrid = make_hybrid([candidate.policy for candidate in outcome.kept])
     whole = [candidate for candidate in outcome.candidates if len(candidate.privacy_scores) == scores.images]
     return {
-        "policies": [candidate.to_record() for candidate in outcome.kept],
+        "policies": [{**candidate.to_record(), **baseline.describe(candidate)} for candidate in outcome.kept],
+        "none": baseline.to_record(),
         "hybrid": str(hybrid),
         "front": [candidate.to_record() for candidate in find_front(whole)],
         "accuracy_least": outcome.threshold if math.isfinite(outcome.threshold) else None,

@@ -1,5 +1,6 @@
 """A whole search in one call: the folder, the model, the strategy, the validation, and the files."""
 
+import json
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
@@ -9,7 +10,8 @@ from typing import Any
 from gradveil.data import DataSet
 from gradveil.errors import SettingsError
 from gradveil.models import factory
-from gradveil.results import record, to_json, write_file
+from gradveil.results import record, seal, to_json, write_file
+from gradveil.search.baseline import Baseline, score_none
 from gradveil.search.folder import MODEL, POLICIES, RESULT, opened_folder
 from gradveil.search.jobs import choose_images, leave_out_scored, make_inputs
 from gradveil.search.outcome import Outcome
@@ -85,11 +87,12 @@ def run_search(
             prepared = prepare_model(train_model(settings, data, folder / MODEL, report), settings.seed)
         scores = ScoreJournal(settings, journal, records, crew, make_inputs(settings, data, prepared), report)
         outcome = find_policies(scores)
+        baseline = score_none(scores, outcome)
         validated = []
         if validation is not None:
             others = leave_out_scored(settings, data)
             validated = validate(scores, prepared.spec.name, outcome.kept, others, validation, report)
-        return write_result(folder, scores, prepared, outcome, validated)
+        return write_result(folder, scores, prepared, outcome, baseline, validated)
 
 
 def check_inputs(
@@ -126,11 +129,12 @@ def write_result(
     scores: ScoreJournal,
     prepared: ScoringModel,
     outcome: Outcome,
+    baseline: Baseline,
     validated: list[ValidatedPolicy],
 ) -> SearchResult:
     """Write the policies and, last, the record."""
-    figures = make_figures(scores, outcome, validated)
+    figures = make_figures(scores, outcome, baseline, validated)
     result = record("search", scores.settings.to_record(), {**figures, "weights": prepared.digest})
-    write_file(folder / POLICIES, to_json(make_policies(figures)))
+    write_file(folder / POLICIES, to_json(seal(json.loads(json.dumps(make_policies(figures))))))
     write_file(folder / RESULT, to_json(result))
     return SearchResult(outcome, tuple(validated), result)

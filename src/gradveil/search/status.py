@@ -4,6 +4,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from gradveil.errors import OutputError
+from gradveil.search.baseline import NONE
 from gradveil.search.records import Line, Records
 from gradveil.search.select import order
 from gradveil.search.settings import SearchSettings
@@ -44,7 +46,14 @@ class SearchStatus:
 
 
 def make_status(records: Records) -> SearchStatus:
-    """Put the journal's lines together."""
+    """Put the journal's lines together; lines that no search wrote are refused."""
+    try:
+        return put_together(records)
+    except (TypeError, ValueError, KeyError, AttributeError, ArithmeticError) as error:
+        raise OutputError(f"the journal holds a line that no search wrote: {error}; restore it") from error
+
+
+def put_together(records: Records) -> SearchStatus:
     settings = SearchSettings.from_record(records.header["study"])
     standings = find_standings(records, settings)
     return SearchStatus(
@@ -52,18 +61,24 @@ def make_status(records: Records) -> SearchStatus:
         any(line["event"] == "done" for line in records.events),
         records.jobs,
         records.seconds,
-        len(records.accuracy_batches),
-        tuple(line for line in records.events if line["event"] == "round"),
+        len(records.accuracy_batches.keys() - {NONE}),
+        tuple({**line, "of": line["of"], "number": line["number"]} for line in records.events if is_round(line)),
         tuple(standings),
         tuple(find_leaders(standings, settings.keep)),
         tuple(records.validations),
     )
 
 
+def is_round(line: Line) -> bool:
+    return bool(line["event"] == "round")
+
+
 def find_standings(records: Records, settings: SearchSettings) -> list[Standing]:
     """Take for each policy its exact scores if it has all of them, else the best that there is of every image."""
     seen: dict[str, dict[int, float]] = {}
     for (_, policy), values in records.privacy.items():
+        if policy == NONE:
+            continue
         seen.setdefault(policy, {}).update(values)
     standings = []
     for policy, values in seen.items():

@@ -42,6 +42,8 @@ class Validation:
             raise SettingsError(
                 f"--validate {self.best} with {self.images} images: give 0 policies or more and 1 image or more"
             )
+        if self.steps is not None and self.steps < 1:
+            raise SettingsError(f"--validate-steps {self.steps}: an attack takes 1 step or more")
 
     def to_record(self, data: DataSet) -> dict[str, Any]:
         """Return what decides the figures, as it stands in JSON."""

@@ -17,10 +17,11 @@ from safetensors.torch import load, save
 from torch import Tensor, nn
 
 from gradveil.defences import Defence, defend_model, parse_defences
-from gradveil.errors import CheckpointError, InputError
+from gradveil.errors import CheckpointError, DataError, InputError
+from gradveil.files import require_regular
 from gradveil.losses import CrossEntropy, Loss, parse_loss
 from gradveil.models import ModelSpec, factory
-from gradveil.results import to_json, write_file
+from gradveil.results import read_hashed, read_sealed, seal, to_json, write_file
 from gradveil.rng import generator
 from gradveil.training.settings import TrainingSettings
 
@@ -29,7 +30,18 @@ SHOWN = 3
 MODEL_DEFENCES = "model_defences"
 Weights = dict[str, Tensor]
 Shapes = dict[str, tuple[str, tuple[int, ...]]]
-TYPES = {torch.float32: "F32", torch.float64: "F64", torch.int64: "I64", torch.bool: "BOOL", torch.float16: "F16"}
+TYPES = {
+    torch.float64: "F64",
+    torch.float32: "F32",
+    torch.float16: "F16",
+    torch.bfloat16: "BF16",
+    torch.int64: "I64",
+    torch.int32: "I32",
+    torch.int16: "I16",
+    torch.int8: "I8",
+    torch.uint8: "U8",
+    torch.bool: "BOOL",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +77,7 @@ def save_checkpoint(path: Path, weights: Weights, spec: ModelSpec | None, made: 
         "sha256": hashlib.sha256(content).hexdigest(),
     }
     write_file(path, content)
-    write_file(path.with_suffix(".json"), to_json(record))
+    write_file(path.with_suffix(".json"), to_json(seal(json.loads(json.dumps(record)))))
 
 
 def load_checkpoint(path: Path, model: str | None = None) -> Checkpoint:
@@ -88,13 +100,13 @@ def load_checkpoint(path: Path, model: str | None = None) -> Checkpoint:
 
 
 def read_record(path: Path) -> dict[str, Any]:
-    """Read the JSON beside the weights."""
+    """Read the JSON beside the weights and check its seal, which covers the hash of the weights as well."""
     described = path.with_suffix(".json")
     try:
-        record = json.loads(described.read_bytes())
-    except (OSError, ValueError, RecursionError) as error:
-        raise CheckpointError(f"{described} cannot be read as a checkpoint's description: {error}") from error
-    if not isinstance(record, dict) or record.get("schema") != SCHEMA or not isinstance(record.get("made"), dict):
+        record = read_sealed(described)
+    except DataError as error:
+        raise CheckpointError(str(error)) from error
+    if record.get("schema") != SCHEMA or not isinstance(record.get("made"), dict):
         raise CheckpointError(
             f"{described} describes no checkpoint of schema {SCHEMA}: write it anew with this version"
         )
@@ -125,13 +137,18 @@ def read_defences(path: Path, made: Mapping[str, Any]) -> tuple[Defence, ...]:
 
 
 def expected_shapes(path: Path, spec: ModelSpec, defences: Sequence[Defence]) -> Shapes:
-    """Build the model without memory to learn the shapes of its weights."""
+    """Build the model, without memory if it is ours, to learn the shapes of its weights."""
     try:
-        with torch.random.fork_rng(devices=[]), torch.device("meta"):
+        with torch.random.fork_rng(devices=[]), torch.device("cpu" if ":" in spec.name else "meta"):
             model = factory(spec.name)(spec.shape, spec.classes, spec.mean, spec.std)
             return shapes_of(defend_model(defences, model, generator(0, "checkpoint")).state_dict())
     except (InputError, RuntimeError, TypeError, ValueError, OverflowError) as error:
         raise CheckpointError(f"{path} is of a model that cannot be built: {error}") from error
+
+
+def check_fit(path: Path, spec: ModelSpec, defences: Sequence[Defence], weights: Mapping[str, Tensor]) -> None:
+    """Refuse weights that are not those of the model; nothing of its size is allocated, because a file names it."""
+    check_shapes(path, expected_shapes(path, spec, defences), shapes_of(weights))
 
 
 def shapes_of(weights: Mapping[str, Tensor]) -> Shapes:
@@ -141,11 +158,11 @@ def shapes_of(weights: Mapping[str, Tensor]) -> Shapes:
 def read_weights(path: Path, expected: Shapes, record: Mapping[str, Any]) -> Weights:
     """Read the weights after checking their shapes, then check their hash and that they are finite."""
     try:
+        require_regular(path)
         check_shapes(path, expected, stored_shapes(path))
-        content = path.read_bytes()
-        if hashlib.sha256(content).hexdigest() != record.get("sha256"):
-            raise CheckpointError(f"{path} is not the file that its JSON describes (SHA-256 differs): copy both again")
-        weights: Weights = load(content)
+        weights: Weights = load(read_hashed(path, record.get("sha256")))
+    except DataError as error:
+        raise CheckpointError(str(error)) from error
     except (OSError, SafetensorError) as error:
         raise CheckpointError(f"{path} cannot be read as safetensors: {error}") from error
     check_finite(path, weights)

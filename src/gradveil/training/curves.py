@@ -1,14 +1,14 @@
-"""The curves of a run: one point an epoch, as JSON lines and, where it is installed, for TensorBoard."""
+"""The curves of a run: one point an epoch, as sealed JSON lines and, where it is installed, for TensorBoard."""
 
 import importlib
 import importlib.util
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Protocol
 
-from gradveil.errors import DataError
+from gradveil.errors import DataError, OutputError
+from gradveil.journal import Journal, write_line
 from gradveil.results import write_file
 
 FILE = "curves.jsonl"
@@ -38,16 +38,19 @@ class Writer(Protocol):
 
 def write_curves(folder: Path, curves: Sequence[Epoch]) -> None:
     """Write one line an epoch."""
-    write_file(folder / FILE, "".join(json.dumps(asdict(point), allow_nan=False) + "\n" for point in curves))
+    write_file(folder / FILE, b"".join(write_line(asdict(point)) for point in curves))
 
 
 def read_curves(folder: Path) -> tuple[Epoch, ...]:
     """Read the curves of a run."""
     path = folder / FILE
     try:
-        return tuple(Epoch(**json.loads(line)) for line in path.read_text().splitlines())
-    except (OSError, ValueError, TypeError) as error:
+        points = tuple(Epoch(**line) for line in Journal(path).read())
+    except (OutputError, TypeError) as error:
         raise DataError(f"{path} holds no curves: {error}; give a folder that 'gradveil train' wrote") from error
+    if not points:
+        raise DataError(f"{path} holds no curves: give a folder that 'gradveil train' wrote")
+    return points
 
 
 def open_tensorboard(folder: Path, done: int) -> Writer | None:

@@ -149,9 +149,10 @@ class TrainingRun:
     ) -> None:
         """Take the remaining steps, filling `snapshots`."""
         started = time.perf_counter() - self.state.seconds
-        self.take_snapshots(wanted, snapshots, records)
         if records:
+            # Before the first snapshot: with a state there is always something to go on with.
             self.save_if_due(records)
+        self.take_snapshots(wanted, snapshots, records)
         while self.state.step < self.steps:
             self.take_step()
             if self.state.step % self.steps_per_epoch == 0:
@@ -245,10 +246,14 @@ class TrainingRun:
 
 
 def restore(run: TrainingRun, wanted: dict[str, int], records: RunFolder) -> dict[str, Weights]:
-    """Put a run back to where it was last saved and give the snapshots it had taken by then."""
+    """Put a run back to where it was last saved and give the snapshots it had taken by then.
+
+    One of the present step that is not there, or not whole, is taken again.
+    """
     run.state = records.load_state(run.model, run.optimiser)
-    done = [phase for phase, step in wanted.items() if step <= run.state.step]
-    return {phase: records.load_snapshot(phase, run.model) for phase in done}
+    done = [phase for phase, step in wanted.items() if step < run.state.step]
+    now = [phase for phase, step in wanted.items() if step == run.state.step and records.has_snapshot(phase)]
+    return {phase: records.load_snapshot(phase, run.model) for phase in (*done, *now)}
 
 
 def take_fraction(images: ImageSet, fraction: float, seed: int) -> ImageSet:

@@ -1,4 +1,7 @@
-"""Moments of training that have a name: `init`, `step-10`, `epoch-1`, `final`; together with others, `round-7`."""
+"""Moments of training that have a name: `init`, `step-10`, `epoch-1`, `final`; together with others, `round-7`.
+
+Weights that come from elsewhere are of the phase `given`: nothing is known of their training.
+"""
 
 import re
 from collections.abc import Iterable
@@ -6,6 +9,7 @@ from dataclasses import dataclass
 
 from gradveil.errors import SettingsError
 
+GIVEN = "given"
 PATTERN = re.compile(r"(?P<unit>step|epoch|round)-(?P<count>[1-9]\d{0,8})")
 
 
@@ -23,7 +27,7 @@ class Phase:
     count: int = 0
 
     def __str__(self) -> str:
-        return self.unit if self.unit in ("init", "final") else f"{self.unit}-{self.count}"
+        return self.unit if self.unit in ("init", "final", GIVEN) else f"{self.unit}-{self.count}"
 
     def step(self, steps_per_epoch: int, epochs: int) -> int:
         """Return the number of optimiser steps taken when this phase is reached; refuse one after the end."""
@@ -32,6 +36,11 @@ class Phase:
         if self.unit == "round":
             raise SettingsError(
                 f"phase '{self}' is one of collaborative training: choose init, step-N, epoch-N or final"
+            )
+        if self.unit == GIVEN:
+            raise SettingsError(
+                f"phase '{self}' is of weights that come from elsewhere: give these, or choose init, step-N, epoch-N "
+                "or final"
             )
         last = epochs if self.unit == "epoch" else steps_per_epoch * epochs
         if self.count > last:
@@ -43,8 +52,8 @@ class Phase:
 
 
 def parse_phase(text: str) -> Phase:
-    """Turn `init`, `step-N`, `epoch-N` or `final` into a phase."""
-    if text in ("init", "final"):
+    """Turn `init`, `step-N`, `epoch-N`, `final` or `given` into a phase."""
+    if text in ("init", "final", GIVEN):
         return Phase(text)
     match = PATTERN.fullmatch(text)
     if match is None:

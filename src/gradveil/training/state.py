@@ -7,19 +7,19 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save
 from torch import Tensor, nn
 
-from gradveil.errors import CheckpointError, SettingsError
+from gradveil.errors import CheckpointError, DataError, SettingsError
 from gradveil.models import ModelSpec
 from gradveil.results import write_file
+from gradveil.tensor_files import read_sealed_tensors, seal_tensors
 from gradveil.training.checkpoint import Weights, read_record, read_weights, save_checkpoint, shapes_of
 from gradveil.training.curves import FILE, Epoch, Writer, log_to_tensorboard, open_tensorboard, write_curves
 from gradveil.training.phases import PATTERN
 
 STATE = "resume.safetensors"
 RESULT = "train.json"
+RUN = "run"
 
 
 @dataclass
@@ -57,14 +57,13 @@ class RunFolder:
         """Write everything in one file, so that no kill can leave two that disagree."""
         tensors = {f"model/{name}": tensor for name, tensor in model.state_dict().items()}
         tensors |= {f"momentum/{name}": tensor for name, tensor in momenta(model, optimiser).items()}
-        content = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-        metadata = {"made": json.dumps(self.made), "state": json.dumps(state.to_record())}
-        write_file(self.path / STATE, save(content, metadata))
+        text = json.dumps({"made": self.made, "state": state.to_record()})
+        write_file(self.path / STATE, seal_tensors(tensors, RUN, text))
 
     def load_state(self, model: nn.Module, optimiser: torch.optim.Optimizer) -> State:
         """Put model and optimiser back to where the run was last saved."""
-        metadata, tensors = self.read_state()
-        self.check_made(json.loads(metadata["made"]))
+        tensors, run = self.read_state()
+        self.check_made(run["made"])
         try:
             model.load_state_dict(
                 {name.removeprefix("model/"): tensor for name, tensor in tensors.items() if name.startswith("model/")}
@@ -76,17 +75,18 @@ class RunFolder:
                 # In the parameter's own memory layout, as the optimiser would have made it.
                 buffer = torch.empty_like(parameter, requires_grad=False).copy_(tensors[f"momentum/{name}"])
                 optimiser.state[parameter]["momentum_buffer"] = buffer
-        return State.from_record(json.loads(metadata["state"]))
+        return State.from_record(run["state"])
 
-    def read_state(self) -> tuple[dict[str, str], dict[str, Tensor]]:
+    def read_state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """Read the tensors, how the run was made, and its state; check their seal."""
         path = self.path / STATE
         if not path.exists():
             raise CheckpointError(f"{self.path} holds no run to resume: start one there without --resume")
         try:
-            with safe_open(path, framework="pt") as file:
-                return file.metadata(), {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        except (OSError, SafetensorError) as error:
-            raise CheckpointError(f"{path} cannot be read: {error}; start the run again in another folder") from error
+            tensors, text = read_sealed_tensors(path, RUN)
+        except DataError as error:
+            raise CheckpointError(f"{error}: start the run again with --overwrite") from error
+        return tensors, json.loads(text)
 
     def check_made(self, before: Mapping[str, Any]) -> None:
         """Refuse to go on with a run that was made otherwise."""
@@ -101,9 +101,17 @@ class RunFolder:
         made = {**self.made, "phase": phase, "step": step}
         save_checkpoint(self.path / f"{phase}.safetensors", weights, self.spec, made)
 
+    def has_snapshot(self, phase: str) -> bool:
+        """Tell whether both files of a snapshot are there."""
+        path = self.path / f"{phase}.safetensors"
+        return path.exists() and path.with_suffix(".json").exists()
+
     def load_snapshot(self, phase: str, model: nn.Module) -> Weights:
         path = self.path / f"{phase}.safetensors"
-        return read_weights(path, shapes_of(model.state_dict()), read_record(path))
+        try:
+            return read_weights(path, shapes_of(model.state_dict()), read_record(path))
+        except CheckpointError as error:
+            raise CheckpointError(f"{error}; or start the run again with --overwrite") from error
 
     def add_epoch(self, curves: tuple[Epoch, ...]) -> None:
         """Write the curves with their newest point."""

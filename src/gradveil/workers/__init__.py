@@ -6,6 +6,7 @@ A job's result depends on the job alone, never on where or beside what it ran: i
 from gradveil.workers.base import Crew, Job, JobDeathError, OnProgress, OnResult, Report, Shared
 from gradveil.workers.cluster import Ray
 from gradveil.workers.local import Workers, end_with_parent
+from gradveil.workers.sharing import shared_in_file
 
 __all__ = [
     "Crew",
@@ -18,4 +19,5 @@ __all__ = [
     "Shared",
     "Workers",
     "end_with_parent",
+    "shared_in_file",
 ]

@@ -3,9 +3,7 @@
 import contextlib
 import multiprocessing
 import os
-import pickle
 import signal
-import tempfile
 import threading
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -13,9 +11,10 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 from functools import partial
+from multiprocessing.connection import Connection
+from multiprocessing.connection import wait as wait_for_end
 from multiprocessing.context import ForkServerContext
 from multiprocessing.queues import Queue
-from pathlib import Path
 from typing import Any, Generic, Self, TypeVar
 
 import torch
@@ -23,7 +22,7 @@ import torch
 from gradveil.errors import SettingsError
 from gradveil.machine import threads
 from gradveil.workers.base import DEATHS, Job, JobDeathError, OnProgress, OnResult, Result, Shared, throttled
-from gradveil.workers.sharing import Here, InFile, remember
+from gradveil.workers.sharing import Here, remember, shared_in_file
 
 Value = TypeVar("Value")
 Event = tuple[int, int, int, int]
@@ -45,28 +44,25 @@ class Workers:
         self.count, self.threads = count, threads
         self.context = make_context()
         self.pool: Pool | None = None
-        self.folder: tempfile.TemporaryDirectory[str] | None = None
+        self.files = contextlib.ExitStack()
         self.round = 0
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """End the processes; after an error without waiting for what they are at."""
         if self.pool is not None:
-            self.pool.close()
-        if self.folder is not None:
-            self.folder.cleanup()
+            self.pool.close(at_once=kind is not None)
+        self.files.close()
 
     def share(self, value: Value) -> Shared[Value]:
         """Put a value where the processes can read it."""
         if self.count == 1:
             return Here(value)
-        if self.folder is None:
-            self.folder = tempfile.TemporaryDirectory(prefix="gradveil-")
-        path = Path(self.folder.name) / f"{len(list(Path(self.folder.name).iterdir()))}.pickle"
-        path.write_bytes(pickle.dumps(value))
-        remember(str(path), value)
-        return InFile(path)
+        shared = self.files.enter_context(shared_in_file(value))
+        remember(shared.key, value)
+        return shared
 
     def run(
         self, jobs: Sequence[Job[Result]], on_progress: OnProgress | None = None, on_result: OnResult | None = None
@@ -84,7 +80,7 @@ class Workers:
                 with self.pool.listening(self.round, progress):
                     work.run_open_jobs(partial(self.pool.submit, self.round), self.count)
             except BrokenProcessPool as error:
-                self.pool.close()
+                self.pool.close(at_once=True)
                 self.pool = None
                 work.note_death(error)
         return [work.results[position] for position in range(len(jobs))]
@@ -170,13 +166,20 @@ class Pool:
 
     def __init__(self, context: Any, count: int, threads: int) -> None:
         self.events: Queue[Event | None] = context.Queue()
-        self.executor = ProcessPoolExecutor(count, context, prepare_worker, (threads, self.events))
+        # Only this process holds the second end: when it is closed, the processes end at once.
+        self.lifeline, self.hold = context.Pipe(duplex=False)
+        self.executor = ProcessPoolExecutor(count, context, prepare_worker, (threads, self.events, self.lifeline))
 
     def submit(self, number: int, position: int, job: Job[Result]) -> "Future[Result]":
         return self.executor.submit(run_job, number, position, job)
 
-    def close(self) -> None:
+    def close(self, at_once: bool) -> None:
+        """End the processes, when their jobs are done or at once."""
+        if at_once:
+            self.hold.close()
         self.executor.shutdown(cancel_futures=True)
+        self.hold.close()
+        self.lifeline.close()
         self.events.cancel_join_thread()
         self.events.close()
 
@@ -202,21 +205,21 @@ class Pool:
 _events: "Queue[Event | None] | None" = None
 
 
-def prepare_worker(threads: int, queue: "Queue[Event | None]") -> None:
+def prepare_worker(threads: int, queue: "Queue[Event | None]", lifeline: Connection) -> None:
     """Set up a new process; a queue can only be passed at its start."""
     global _events
     torch.set_num_threads(threads)
     _events = queue
     # An interrupt reaches the main process too, and that one reports it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=end_with_parent, daemon=True).start()
+    threading.Thread(target=end_with_parent, args=(lifeline,), daemon=True).start()
 
 
-def end_with_parent() -> None:
-    """End this process when its parent is gone, even if the parent was killed."""
+def end_with_parent(lifeline: Connection | None = None) -> None:
+    """End this process when its parent is gone, even if the parent was killed, or has closed the lifeline."""
     parent = multiprocessing.parent_process()
     assert parent is not None
-    parent.join()
+    wait_for_end([parent.sentinel] if lifeline is None else [parent.sentinel, lifeline])
     os._exit(1)
 
 

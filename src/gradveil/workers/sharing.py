@@ -1,9 +1,14 @@
 """Values that many jobs share; each process reads a value once."""
 
+import os
 import pickle
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
+from uuid import uuid4
 
 Value = TypeVar("Value")
 
@@ -33,13 +38,29 @@ class Here(Generic[Value]):
 
 @dataclass(frozen=True)
 class InFile(Generic[Value]):
-    """A value in a file that this program wrote, in a folder of its own that no other user can read."""
+    """A value in a file without a name, which the process `owner` holds open under the number `handle`.
 
-    path: Path
+    The value may hold private images. The file is gone when its owner ends, however it ends; only processes of the same
+    user can read it.
+    """
+
+    owner: int
+    handle: int
+    key: str
 
     def get(self) -> Value:
-        value: Value | None = recall(str(self.path))
+        value: Value | None = recall(self.key)
         if value is None:
-            value = pickle.loads(self.path.read_bytes())
-            remember(str(self.path), value)
+            with Path(f"/proc/{self.owner}/fd/{self.handle}").open("rb") as stream:
+                value = pickle.load(stream)
+            remember(self.key, value)
         return value
+
+
+@contextmanager
+def shared_in_file(value: Value) -> Iterator[InFile[Value]]:
+    """Keep a value in a file for other processes of this machine while the block runs."""
+    with tempfile.TemporaryFile(prefix="gradveil-") as stream:
+        pickle.dump(value, stream)
+        stream.flush()
+        yield InFile(os.getpid(), stream.fileno(), uuid4().hex)

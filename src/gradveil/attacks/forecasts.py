@@ -1,0 +1,109 @@
+"""What a member's picture will score, forecast from what members did in a rehearsal."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+
+from gradveil.attacks.choices import MemberResult, choose_original, closeness
+
+Target = Literal["fed", "original"]
+OWN = 30.0
+"""How firmly a member's slope is held to that of all: as by so many squared decibels of the losses' spread."""
+SHARED = 3.0
+"""The same for what all members share, which is held to 0."""
+
+
+@dataclass(frozen=True, eq=False)
+class Tried:
+    """What a member did in one rehearsal: its result and its scores at T(x) and, aligned, at x, in dB."""
+
+    one: MemberResult
+    fed: float
+    original: float
+
+    def score(self, target: Target) -> float:
+        return self.fed if target == "fed" else self.original
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """Forecast scores, in dB, from losses, in dB: how well the image is matched at best, and how far behind one is.
+
+    An image that is matched well is easy, for one member more than for another (`bases`, `slopes`). What it says that
+    one member matches an image better than another, all share (`behind`): nothing if the loss is that of noise.
+    """
+
+    bases: Mapping[str, float]
+    slopes: Mapping[str, float]
+    behind: float
+
+    def predict(self, one: MemberResult, best: float) -> float:
+        """Forecast the score of a result on an image whose best match is this close."""
+        return self.bases[one.member] + self.slopes[one.member] * best + self.behind * (closeness(one.loss) - best)
+
+
+def best_match(results: Sequence[MemberResult]) -> float:
+    """Return how close the best match of an image is."""
+    return max(closeness(one.loss) for one in results if one.is_sound)
+
+
+def fit(tried: Sequence[Sequence[Tried]], target: Target) -> Forecast:
+    """Fit the forecast to rehearsed images by least squares, with slopes that are held together."""
+    names = list(dict.fromkeys(part.one.member for own in tried for part in own))
+    rows, scores = [], []
+    for own in tried:
+        best = best_match([part.one for part in own])
+        for part in own:
+            member = torch.eye(len(names), dtype=torch.float64)[names.index(part.one.member)]
+            shared = torch.tensor([best, closeness(part.one.loss) - best], dtype=torch.float64)
+            rows.append(torch.cat([member, best * member, shared]))
+            scores.append(part.score(target))
+    seen, wanted = torch.stack(rows), torch.tensor(scores, dtype=torch.float64)
+    penalty = torch.tensor([1e-3] * len(names) + [OWN] * len(names) + [SHARED, SHARED], dtype=torch.float64)
+    middle = wanted.mean()
+    found = torch.linalg.solve(seen.T @ seen + penalty.diag(), seen.T @ (wanted - middle)).tolist()
+    bases = {name: float(middle) + found[place] for place, name in enumerate(names)}
+    slopes = {name: found[len(names) + place] + found[-2] for place, name in enumerate(names)}
+    return Forecast(bases, slopes, found[-1])
+
+
+@dataclass(frozen=True, eq=False)
+class Criterion:
+    """What chooses for one target: the forecast or, if that chose no better in the rehearsal, the lowest loss."""
+
+    forecast: Forecast
+    trusts_forecast: bool
+    gain: float
+    """How much better the forecast chose than the lowest loss, in dB, on rehearsed images that it was not fitted to."""
+
+    def pick(self, candidates: Sequence[MemberResult]) -> MemberResult | None:
+        """Pick a member's result; None if the lowest loss is to choose."""
+        known = [one for one in candidates if one.is_sound and one.member in self.forecast.bases]
+        if not self.trusts_forecast or not known:
+            return None
+        best = best_match(known)
+        return max(known, key=lambda one: self.forecast.predict(one, best))
+
+
+def learn(tried: Sequence[Sequence[Tried]], target: Target) -> Criterion:
+    """Fit the forecast; trust it if it gains on the lowest loss, on average over images left out of the fit."""
+    every = [own for own in tried if own]
+    gains = []
+    for at, own in enumerate(every):
+        others = [*every[:at], *every[at + 1 :]]
+        chosen = Criterion(fit(others, target), True, 0.0).pick([part.one for part in own]) if others else None
+        scores = {id(part.one): part.score(target) for part in own}
+        if chosen is not None:
+            gains.append(scores[id(chosen)] - scores[id(lowest(own, target))])
+    if len(gains) < 2:
+        return Criterion(Forecast({}, {}, 0.0), False, 0.0)
+    gain = sum(gains) / len(gains)
+    return Criterion(fit(every, target), gain > 0, gain)
+
+
+def lowest(own: Sequence[Tried], target: Target) -> MemberResult:
+    """Return what the lowest loss would choose for a target."""
+    results = [part.one for part in own]
+    return choose_original(results) if target == "original" else min(results, key=lambda one: one.rank)

@@ -1,0 +1,197 @@
+"""Is `standard` ahead of breaching's `modern`, and never behind its own earlier versions? What is run, and how."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from gradveil.attacks import Attack, Ensemble, LowestLoss, find_attack
+from gradveil.audit import Audit, AuditSettings, Rule
+from gradveil.data import DataSet, choose_private, choose_public
+from gradveil.experiments.versions import PRESENT, versions_of
+from gradveil.journal import Journal
+from gradveil.study import OnProgress, WorkItem, run_missing
+from gradveil.training import FAST, TrainingSettings
+from gradveil.workers import Report, Workers
+
+PARTS = ("modern", "versions")
+GREY, COLOUR = "grey", "colour"
+PUBLIC = 500
+NEVER = 1000.0
+"""No image reaches so many decibels: nothing is attacked once more to confirm it."""
+KEPT = (
+    *("image", "label", "status", "reason", "matching_loss", "psnr_transformed", "floor_transformed"),
+    *("aligned_original", "aligned_floor_original"),
+)
+"""What the journal keeps of a row."""
+TRAINING = replace(FAST, epochs=4, test_every=4, threads=1)
+
+
+def earlier(version: int) -> Attack:
+    """Return `standard` as it was: its members, and how it chose."""
+    members = standard().members
+    left_out = {5: {"spear", "learned", "from learned"}, 6: {"learned", "from learned"}}[version]
+    kept = {name: member for name, member in members.items() if name not in left_out}
+    return Ensemble(kept, LowestLoss(looks_through=version == 5))
+
+
+def standard() -> Ensemble:
+    found = find_attack("standard")
+    assert isinstance(found, Ensemble)
+    return found
+
+
+def attackers() -> dict[str, Attack]:
+    """List what is compared by name; versions of `standard` have the steps of today's for the members they share."""
+    return {
+        "modern": find_attack("modern"),
+        "fast": find_attack("fast"),
+        "standard 5": earlier(5),
+        "standard 6": earlier(6),
+        "standard": standard(),
+        "standard, lowest loss": Ensemble(standard().members),
+    }
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One attacker on the images of one place; every member computes `share` of its own gradients.
+
+    `modern` and `fast` compute `gradients` of them. A `batch` of images is behind every update.
+    """
+
+    part: str
+    data: str
+    model: str
+    arm: str
+    phase: str
+    batch: int
+    attacker: str
+    images: int
+    share: float = 0.0
+    gradients: int = 0
+    seed: int = 1
+
+    def to_record(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @property
+    def place(self) -> tuple[str, ...]:
+        return (self.data, self.model, self.arm, self.phase, str(self.batch))
+
+    def attack(self) -> Attack:
+        found = attackers()[self.attacker]
+        return found.with_budget(self.gradients or max(1, round(self.share * found.gradients)))
+
+
+def modern_cells(images: int = 32) -> Iterator[Cell]:
+    """Compare with `modern` on a trained `convnet-16`; the shares make up for what a rehearsal and learning cost."""
+    place = ("modern", COLOUR, "convnet-16", "none", "final", 1)
+    yield Cell(*place, "modern", images, gradients=220)
+    yield Cell(*place, "standard", images, share=0.03)
+    yield Cell(*place, "standard, lowest loss", images, share=0.03)
+    yield Cell(*place, "fast", images, gradients=220)
+    yield Cell(*place, "standard 6", images, gradients=220)
+
+
+LENET = [("lenet-relu", arm, phase, 1) for phase in ("init", "final") for arm in ("none", "prune:95", "gaussian:1e-2")]
+POLICIES = [("lenet-relu", "policy:3-1-7,no-base", phase, 1) for phase in ("init", "final")]
+OTHERS = [
+    *(("mlp", "none", phase, batch) for batch in (1, 4) for phase in ("init", "final")),
+    *(("lenet-relu", "none", phase, 4) for phase in ("init", "final")),
+    *(("convnet-8", "none", phase, 1) for phase in ("init", "final")),
+]
+
+
+def version_cells(images: int = 16) -> Iterator[Cell]:
+    """Compare with versions 5 and 6; version 5 differs from 6 under a policy and on batches of `mlp` only."""
+    for model, arm, phase, batch in (*LENET, *POLICIES, *OTHERS):
+        place = ("versions", GREY, model, arm, phase, batch)
+        yield Cell(*place, "standard 6", images, share=0.1)
+        yield Cell(*place, "standard", images, share=0.1)
+        if arm.startswith("policy") or (model == "mlp" and batch > 1):
+            yield Cell(*place, "standard 5", images, share=0.1)
+
+
+def cells(parts: Sequence[str] = PARTS) -> list[Cell]:
+    made = {"modern": modern_cells, "versions": version_cells}
+    return [cell for part in parts for cell in made[part]()]
+
+
+@dataclass(eq=False)
+class AttackerStudy:
+    """A folder with a journal and the models; every cell is run at most once. `data` holds data sets by kind."""
+
+    folder: Path
+    data: Mapping[str, DataSet]
+    training: TrainingSettings = TRAINING
+
+    def __post_init__(self) -> None:
+        self.journal = Journal(self.folder / "journal.jsonl")
+
+    def run(self, chosen: Sequence[Cell], progress: OnProgress) -> None:
+        """Run the cells that the journal does not have."""
+        items = [
+            WorkItem(
+                {"cell": cell.to_record(), "study": self.describe(cell)},
+                CellRun(self, cell),
+                f"{cell.attacker}: {', '.join(cell.place)}",
+            )
+            for cell in chosen
+        ]
+        with Workers(1) as crew:
+            run_missing(self.journal, items, crew, progress, "cells", identify)
+
+    def describe(self, cell: Cell) -> dict[str, Any]:
+        return {"data": self.data[cell.data].name, "training": self.training.to_record(), **PRESENT}
+
+    def run_cell(self, cell: Cell, report: Report) -> dict[str, Any]:
+        """Train the model if it is not there, and attack."""
+        audit = make_audit(self.data[cell.data], cell, self.training)
+        models = self.folder / "models" / cell.data / cell.model / f"seed-{cell.seed}"
+        audited = audit.run(progress=lambda _, share: report(round(100 * share), 100), models=models)
+        seconds = [one.processor_seconds for one in audited.attacked]
+        return {
+            "test_accuracy": audited.accuracies.get(audited.settings.arms[0]),
+            "gradients": cell.attack().gradients,
+            "processor_seconds": round(sum(seconds) / max(1, len(seconds)), 3),
+            "rows": [{name: row.to_record()[name] for name in KEPT} for row in audited.rows],
+        }
+
+
+def make_audit(data: DataSet, cell: Cell, training: TrainingSettings) -> Audit:
+    """Make the audit of a cell; public images, those of the clients' training, and attacked ones are all different."""
+    public = min(PUBLIC, len(data.train) // 2)
+    clients = replace(data, train=choose_private(data, len(data.train) - public, cell.seed, public=public))
+    settings = AuditSettings(
+        model=cell.model,
+        arms=(cell.arm,),
+        phases=(cell.phase,),
+        attacks=(cell.attacker,),
+        images=cell.images,
+        images_per_client=cell.batch,
+        knows_defence=True,
+        training=training,
+        group=cell.images,
+        stop_early=False,
+        rule=Rule(epsilon=NEVER),
+        seed=cell.seed,
+    )
+    audit = Audit(settings, data=clients, attacks={cell.attacker: cell.attack()})
+    audit.public = choose_public(data, public, cell.seed).batch()
+    return audit
+
+
+def identify(line: Mapping[str, Any]) -> object:
+    return [line["cell"], line["study"], versions_of(line)]
+
+
+@dataclass(frozen=True, eq=False)
+class CellRun:
+    """One cell as a job."""
+
+    study: AttackerStudy
+    cell: Cell
+
+    def run(self, report: Report) -> dict[str, Any]:
+        return self.study.run_cell(self.cell, report)

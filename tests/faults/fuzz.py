@@ -1,0 +1,121 @@
+"""Try malformed inputs and count what becomes of them."""
+
+import resource
+import shutil
+import signal
+import tempfile
+import time
+import traceback
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import strategies as st
+
+from gradveil.errors import GradveilError
+from tests.faults.readers import Reader
+
+PATIENCE = 20.0
+"""Seconds after which an input counts as a hang; the machine may be busy."""
+SHOWN = 5
+
+
+class HangError(BaseException):
+    """An input was not done in time; no reader may catch it."""
+
+
+@dataclass
+class Outcome:
+    """What became of the inputs of one class; `faults` has the first few that were neither read nor refused."""
+
+    read: int = 0
+    refused: int = 0
+    failed: int = 0
+    slowest: float = 0.0
+    faults: list[str] = field(default_factory=list)
+
+    def to_record(self) -> dict[str, Any]:
+        """Return the counts as they stand in JSON."""
+        return {"tried": self.tried, **vars(self), "slowest": round(self.slowest, 3)}
+
+    @property
+    def tried(self) -> int:
+        return self.read + self.refused + self.failed
+
+
+@contextmanager
+def time_limit(seconds: float) -> Iterator[None]:
+    """Raise `HangError` in the block after so many seconds, and again every second in case it was swallowed."""
+
+    def ring(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
+        raise HangError(f"not done after {seconds:g} s")
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, seconds, 1.0)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def try_one(reader: Reader, drawing: st.DataObject, folder: Path, outcome: Outcome) -> None:
+    """Try one input: it is read, refused with an error of gradveil's, or at fault."""
+    started = time.perf_counter()
+    try:
+        with time_limit(PATIENCE), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            reader.attempt(drawing.draw, folder)
+        outcome.read += 1
+    except GradveilError:
+        outcome.refused += 1
+    except (Exception, HangError) as error:
+        if type(error).__module__.startswith("hypothesis"):
+            raise
+        outcome.failed += 1
+        if len(outcome.faults) < SHOWN:
+            outcome.faults.append(describe(error))
+    outcome.slowest = max(outcome.slowest, time.perf_counter() - started)
+
+
+def describe(error: BaseException) -> str:
+    """Say what was raised, and where in gradveil."""
+    own = [frame for frame in traceback.extract_tb(error.__traceback__) if "/gradveil/" in frame.filename]
+    where = f"{Path(own[-1].filename).name}:{own[-1].lineno}" if own else "the harness"
+    return f"{type(error).__name__} at {where}: {' '.join(str(error).split())[:120]}"
+
+
+def fuzz(reader: Reader, examples: int, start: int) -> Outcome:
+    """Try so many inputs of one class, drawn from the seed `start`, in a folder that is removed afterwards."""
+    outcome = Outcome()
+    folder = Path(tempfile.mkdtemp(prefix="gradveil-faults-"))
+
+    @seed(start)
+    @settings(
+        max_examples=examples,
+        database=None,
+        deadline=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(st.data())
+    def run(drawing: st.DataObject) -> None:
+        try_one(reader, drawing, folder, outcome)
+
+    try:
+        reader.prepare(folder)
+        run()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return outcome
+
+
+def limit_memory(gigabytes: float) -> None:
+    """Let this process fail on an allocation that no input may cause."""
+    size = int(gigabytes * 2**30)
+    resource.setrlimit(resource.RLIMIT_AS, (size, size))
