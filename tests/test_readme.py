@@ -18,6 +18,23 @@ def test_the_figures_of_other_images_are_those_of_the_kept_audit() -> None:
     assert f"the accuracy under the arms is {make_accuracies(0)}:" in text
 
 
+def test_what_is_rebuilt_of_batches_is_that_of_the_kept_table() -> None:
+    table = (ROOT / "docs" / "measured" / "batches" / "batches.md").read_text()
+    text = " ".join(README.read_text().split())
+    for start, rebuilt, sentence in (
+        ("| lenet-relu | either | trained, 84% | 8 | 8 | `cocktail-party` | 32 |", "32 of 32", "{} images are rebuilt"),
+        ("| convnet-16 | eval | trained, 88% | 8 | 8 | `cocktail-party` | 32 |", "25 of 32", "and {} on `convnet-16`"),
+        ("| convnet-16 | train | trained, 88% | 8 | 8 | `cocktail-party` | 32 |", "16 of 32", "{} in training mode"),
+    ):
+        assert f"{start} {rebuilt} |" in table
+        assert sentence.format(rebuilt) in text
+    line = next(
+        line for line in table.splitlines() if line.startswith("| lenet-relu | either | trained, 84% | 8 | 8 |")
+    )
+    assert line.endswith("`fast` 10 of 32 |")
+    assert "where gradient matching rebuilds 10 of 32" in text
+
+
 def test_what_policies_hide_is_that_of_the_kept_table() -> None:
     new = read_picked("policies-hide")
     text = " ".join(README.read_text().split())
