@@ -20,7 +20,11 @@ ENTRY = {
     "privacy_std": 0.01,
     "images": 2,
     "accuracy": -1.5,
+    "against_none": -0.125,
+    "against_none_high": 0.01,
+    "better_than_none": False,
 }
+NONE = {**ENTRY, "policy": "none", "privacy": 0.375, "accuracy": None}
 MEASURED = {"policy": "3-1-7", "privacy": 0.25, "accuracy": -1.5, "finding": "leaks", "test_accuracy": 0.875}
 
 
@@ -29,6 +33,7 @@ def make_result(validation: list[dict[str, Any]], threshold: float | None = -1.7
     return {
         "settings": SETTINGS.to_record(),
         "policies": [ENTRY],
+        "none": NONE,
         "accuracy_least": threshold,
         "validation": validation,
         "counts": counts,
@@ -50,6 +55,8 @@ def test_the_ranking_has_intervals_and_names_rule_and_loss() -> None:
     assert "2 images, lobatto-7, cross-entropy, mean ±" in " ".join(shown.split())
     assert "at least -1.75 was asked for" in " ".join(shown.split())
     assert "--validate N" in shown
+    assert "-0.1250" in shown
+    assert "Not distinguishable from no policy by S_pri on 2 images: 3-1-7." in " ".join(shown.split())
     assert "asked for" not in show(make_result([], None))
 
 

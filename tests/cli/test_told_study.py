@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from gradveil.cli import main
+from gradveil.journal import Journal
 from tests.experiments.test_told_tables import NONE, TOLD, UNTOLD
 
 
@@ -18,8 +19,8 @@ def run(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
 
 
 def test_the_table_is_made_of_the_journal(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    lines = [json.dumps(entry) for entry in (NONE, TOLD, UNTOLD)]
-    (tmp_path / "journal.jsonl").write_text("\n".join(lines) + "\n")
+    for entry in (NONE, TOLD, UNTOLD):
+        Journal(tmp_path / "journal.jsonl").append(entry)
     assert run(monkeypatch, "--table", "--out", str(tmp_path)) == 0
     assert "+3.5" in (tmp_path / "told-defences.md").read_text()
     assert len(json.loads((tmp_path / "told-defences.json").read_text())["trials"]) == 3

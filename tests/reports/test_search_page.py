@@ -24,9 +24,9 @@ def test_a_search_that_has_just_begun() -> None:
 
 def test_a_search_under_way_and_at_its_end() -> None:
     records = make_records()
-    scores = {"3-1-7": [0.2, 0.4], "18": [0.5, 0.7], "none": [0.9, 0.9], "5": [None, 0.1]}
+    scores = {"3-1-7": [0.2, 0.4], "18": [0.5, 0.7], "7": [0.9, 0.9], "5": [None, 0.1], "none": [0.1, 0.1]}
     records.take({"privacy": "lobatto-3", "places": [0, 1], "scores": scores, "seconds": 1.0})
-    records.take({"accuracy": {"3-1-7": [-1.5], "18": [-1.2], "none": [-1.4]}, "seconds": 0.5})
+    records.take({"accuracy": {"3-1-7": [-1.5], "18": [-1.2], "7": [-1.4], "none": [-1.1]}, "seconds": 0.5})
     records.take({"event": "round", "number": 1, "of": 2, "images": 2, "rule": "lobatto-3", "alive": 3, "leaders": []})
     status = make_status(records)
     assert [one.policy for one in status.leaders] == ["3-1-7", "18"]
@@ -40,7 +40,9 @@ def test_a_search_under_way_and_at_its_end() -> None:
     assert len(drawn.findall("circle")) == 3
     line = drawn.find("polyline")
     assert line is not None
-    assert len(line.attrib["points"].split()) == 2  # `none` is beaten in both scores
+    assert (
+        len(line.attrib["points"].split()) == 2
+    )  # 7 is beaten in both scores, and no policy at all is not in the race
     plan = {"attack": "standard", "images": 4}
     measured = {"finding": "leaks", "test_accuracy": 0.5}
     records.take({"validation": plan, "policy": "18", "advantage": [1.5, 1.0, 2.0, 0.3, 4], **measured})

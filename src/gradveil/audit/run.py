@@ -20,7 +20,6 @@ from gradveil.audit.scoring import Cell, Row, Scorer, join_null
 from gradveil.audit.verdict import Verdict, confirm_rows, decide, judge, share_test
 from gradveil.client import Weights
 from gradveil.defences import Arm, build_defended
-from gradveil.rng import generator
 from gradveil.training import TrainingResult, accuracy
 from gradveil.workers import Crew
 
@@ -314,7 +313,7 @@ class AuditRun:
         chance = float(test.labels.bincount().max()) / len(test)
         yield from find_unlearnt({arm: one.test_accuracy for arm, one in trained.items()}, chance, len(test))
         for weights in self.audit.weights.values():
-            model = self.audit.spec.build(generator(self.settings.seed, "model"))
+            model = build_defended(self.audit.spec, self.audit.arms[0].defences, self.settings.seed)
             model.load_state_dict(dict(weights))
             yield describe_given(accuracy(model.eval(), test, self.device), chance, len(test))
 
