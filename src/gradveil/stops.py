@@ -22,6 +22,8 @@ CODE = 128
 """The exit code is this plus the number of the signal, as shells have it."""
 TRACKER = b"multiprocessing.resource_tracker"
 """The process in which Python removes what killed processes left; it ends by itself."""
+QUIET = "ignore:resource_tracker:UserWarning"
+"""That process removes what is left without a word; it gets this process's options for warnings when it starts."""
 PR_SET_CHILD_SUBREAPER = 36
 """The number of this request to Linux, from its prctl.h."""
 ROUNDS, PAUSE = 20, 0.02
@@ -68,6 +70,8 @@ def watched() -> Iterator[None]:
         yield
         return
     _watch.is_on, _watch.note = True, say_nothing_is_kept
+    if QUIET not in sys.warnoptions:
+        sys.warnoptions.append(QUIET)
     here, there = socket.socketpair()
     there.setblocking(False)
     before = {number: signal.signal(number, stop) for number in WORDS}
