@@ -10,7 +10,6 @@ from typing import Any
 import torch
 from torch import nn
 
-from gradveil import data as data_sets
 from gradveil.attacks import LEARNED_VERSION, STANDARD_VERSION, Attack, find_attack
 from gradveil.audit.budget import count_gradients
 from gradveil.audit.canaries import Canaries
@@ -21,8 +20,8 @@ from gradveil.audit.report import AUDIT_VERSION, AuditReport
 from gradveil.audit.run import AuditRun, OnProgress
 from gradveil.audit.settings import AuditSettings
 from gradveil.client import Weights
-from gradveil.data import IMAGE_CHOICE, DataSet, choose_attacked, choose_private, choose_public
-from gradveil.defences import Arm, Defence, build_defended, parse_arm
+from gradveil.data import IMAGE_CHOICE, DataSet, choose_attacked, choose_private, choose_public, find_data
+from gradveil.defences import AnyArm, build_defended, find_arm
 from gradveil.errors import SettingsError
 from gradveil.models import ModelSpec
 from gradveil.rng import generator
@@ -34,7 +33,6 @@ PUBLIC = 500
 """How many public images every attack gets; one that learns from them may ask for more."""
 OTHERS = 64
 """Images of the clients themselves that are not attacked, for defences that mix images."""
-AnyArm = str | Arm | Defence | Sequence[Defence]
 
 
 class Audit:
@@ -224,13 +222,6 @@ def describe_work(audit: Audit, device: str, command_line: str | None) -> dict[s
     }
 
 
-def find_data(data: Any) -> DataSet:
-    """Take a data set of ours as it is; load one by name; read a torch Dataset or DataLoader."""
-    if isinstance(data, DataSet):
-        return data
-    return data_sets.load(data) if isinstance(data, str) else data_sets.from_torch(data)
-
-
 def find_model(model: str | nn.Module | ModelSpec, data: DataSet) -> ModelSpec:
     """Describe a model that is given by name or as it is."""
     if isinstance(model, ModelSpec):
@@ -238,16 +229,6 @@ def find_model(model: str | nn.Module | ModelSpec, data: DataSet) -> ModelSpec:
     if isinstance(model, nn.Module):
         return ModelSpec.of(model, data.shape, data.classes, data.mean, data.std)
     return ModelSpec(model, data.shape, data.classes, data.mean, data.std)
-
-
-def find_arm(arm: AnyArm) -> Arm:
-    """Make an arm of a text, of one defence, or of several in the order in which they act."""
-    if isinstance(arm, str):
-        return parse_arm(arm)
-    if isinstance(arm, Arm):
-        return arm
-    defences = (arm,) if isinstance(arm, Defence) else tuple(arm)
-    return Arm(",".join(map(str, defences)) or "none", defences)
 
 
 def name_attacks(attacks: Sequence[str | Attack] | Mapping[str, Attack]) -> dict[str, Attack]:

@@ -6,14 +6,14 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from gradveil import data as data_sets
 from gradveil.attacks import Attack
-from gradveil.audit.audit import AnyArm, Audit, find_arm, find_data
+from gradveil.audit.audit import Audit
 from gradveil.audit.presets import change_settings, find_preset
 from gradveil.audit.report import AuditReport
 from gradveil.audit.run import OnProgress
 from gradveil.audit.settings import AuditSettings
-from gradveil.defences import Arm, parse_arm
+from gradveil.data import find_data
+from gradveil.defences import AnyArm, Arm, find_arm, parse_arm
 from gradveil.errors import SettingsError
 from gradveil.losses import Loss, parse_loss
 from gradveil.training import GIVEN, train_enough
@@ -52,7 +52,7 @@ def audit_model(
     `preset`.
     """
     base = find_preset(preset) if settings is None else settings
-    loaded = data_sets.from_torch(data, test) if test is not None else find_data(data)
+    loaded = find_data(data, test)
     first = (GIVEN,) if isinstance(model, nn.Module) else ("init",)
     given: dict[str, Any] = {"images": images, "seed": seed, "phases": phases or (None if settings else first)}
     changes = {name: value for name, value in given.items() if value is not None}

@@ -2,19 +2,29 @@
 
 import os
 import sys
+from difflib import get_close_matches
 from typing import Annotated, NoReturn
 
+import click
 import typer
 
 from gradveil import __version__
-from gradveil.cli.commands import LazyGroup, add_entries
+from gradveil.cli.commands import COMMANDS, LazyGroup, add_entries
 from gradveil.errors import GradveilError, InputError, printable
 from gradveil.stops import is_stopped, watched
 
+FIRST_STEPS = """\b
+First steps:
+  gradveil audit                         audit a small model on bundled images
+  gradveil audit --data folder:photos    the same on your own, a folder a class
+  gradveil audit --help                  options, examples, attacks, defences
+"""
 app = typer.Typer(
     cls=LazyGroup,
     no_args_is_help=True,
+    rich_markup_mode=None,
     pretty_exceptions_enable=False,
+    epilog=FIRST_STEPS,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 add_entries(app)
@@ -38,15 +48,19 @@ def root(
 def main() -> None:
     """Run the command line.
 
-    An error of ours, or of a file or folder, is one line and exit code 2; a signal one line and 128 plus its number.
+    A mistyped option, an error of ours, or of a file or folder, is one line and exit code 2; a signal one line and 128
+    plus its number.
     """
     with watched():
         try:
             try:
                 check_arguments(sys.argv[1:])
-                app()
+                code = app(prog_name="gradveil", standalone_mode=False)
             finally:
                 sys.stdout.flush()
+            sys.exit(code or 0)
+        except click.UsageError as error:
+            stop(describe_usage(error))
         except GradveilError as error:
             if is_stopped():
                 raise
@@ -59,6 +73,18 @@ def main() -> None:
             # Python would try to write the rest when it ends, and complain again.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             stop(f"the output cannot be written: {error.strerror or error}")
+
+
+def describe_usage(error: click.UsageError) -> str:
+    """Say in one line what is wrong with the words of a command, and where help is."""
+    named = next((word for word in sys.argv[1:2] if word in COMMANDS), "")
+    command = f"gradveil {named}".rstrip() if error.ctx is None else error.ctx.command_path
+    if isinstance(error, click.NoSuchOption):
+        near = get_close_matches(error.option_name, error.possibilities or [], n=1)
+        hint = f", did you mean {near[0]}?" if near else ""
+        return f"there is no option {error.option_name}{hint}; see {command} --help"
+    message = error.format_message().rstrip(".").replace(". Did you", ", did you")
+    return f"{message[:1].lower()}{message[1:]}; see {command} --help"
 
 
 def check_arguments(arguments: list[str]) -> None:

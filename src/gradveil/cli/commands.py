@@ -8,6 +8,8 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_group
 
+from gradveil.cli.teaching import teach
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -74,16 +76,21 @@ def load_command(name: str) -> click.Command:
     """Import the module of a command and build the command."""
     entry = COMMANDS[name]
     target = getattr(import_module(f"gradveil.cli.{entry.module}"), entry.attribute)
-    holder = typer.Typer()
+    holder = typer.Typer(rich_markup_mode=None)
     if isinstance(target, typer.Typer):
         holder.add_typer(target, name=name)
     else:
         holder.command(name)(target)
-    return get_group(holder).commands[name]
+    return teach(get_group(holder).commands[name], name)
 
 
 class LazyGroup(TyperGroup):
     """List the commands from the table, and import only the one that is called."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """List the commands with the whole of their first line; click would cut it."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, entry.help) for name, entry in COMMANDS.items()])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -13,7 +13,7 @@ from gradveil.data.choice import (
 from gradveil.data.conversion import from_torch
 from gradveil.data.counts import Counts, count_images
 from gradveil.data.partition import Partition, parse_partition, partition_images
-from gradveil.data.registry import DATASETS, FORMS, find_source, get, load
+from gradveil.data.registry import DATASETS, FORMS, find_data, find_source, get, load
 from gradveil.data.stored import transform_stored
 
 __all__ = [
@@ -31,6 +31,7 @@ __all__ = [
     "choose_public",
     "choose_scored",
     "count_images",
+    "find_data",
     "find_source",
     "from_torch",
     "get",

@@ -3,10 +3,12 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from gradveil.data import fashion_mnist, fashion_mnist_sample, folder, npz, tiny_imagenet
 from gradveil.data.base import DataSet, Progress, silent
 from gradveil.data.cifar import CIFAR10, CIFAR100
+from gradveil.data.conversion import from_torch
 from gradveil.data.download import RemoteFile, fetch
 from gradveil.data.locations import data_root
 from gradveil.data.specification import is_text
@@ -65,11 +67,29 @@ def load(name: str, root: Path | None = None, progress: Progress = silent) -> Da
         ) from error
 
 
+def find_data(data: Any, test: Any = None) -> DataSet:
+    """Take a data set of ours as it is; load one by name; read a torch Dataset or DataLoader, with its `test` part."""
+    if test is not None:
+        return from_torch(data, test)
+    if isinstance(data, DataSet):
+        return data
+    return load(data) if isinstance(data, str) else from_torch(data)
+
+
 def find_source(name: str) -> NamedSource:
     """Look a name up in the registry."""
     if name not in DATASETS:
+        suggest_form(name)
         raise UnknownNameError("data set", name, [*DATASETS, *(f"{form}:PATH" for form in FORMS)])
     return DATASETS[name]
+
+
+def suggest_form(name: str) -> None:
+    """Refuse the bare path of a folder or file with the form that it needs."""
+    if Path(name).is_dir():
+        raise DataError(f"unknown data set '{name}', which is a folder: write folder:{name}")
+    if name.endswith(".npz") and Path(name).is_file():
+        raise DataError(f"unknown data set '{name}', which is a file: write npz:{name}")
 
 
 def get(name: str, root: Path | None = None, progress: Progress = silent, mirror: str | None = None) -> Path:

@@ -1,6 +1,15 @@
 """Defences: what a client does before anything leaves it."""
 
-from gradveil.defences.arms import DEFENCES, Arm, expand_arms, parse_arm, parse_defence, parse_defences
+from gradveil.defences.arms import (
+    DEFENCES,
+    AnyArm,
+    Arm,
+    expand_arms,
+    find_arm,
+    parse_arm,
+    parse_defence,
+    parse_defences,
+)
 from gradveil.defences.base import (
     HOOKS,
     NOTHING_YET,
@@ -44,6 +53,7 @@ __all__ = [
     "NOTHING_YET",
     "SOFTNESS",
     "TINY",
+    "AnyArm",
     "Arm",
     "Censor",
     "Clip",
@@ -74,6 +84,7 @@ __all__ = [
     "defend_model",
     "defend_release",
     "expand_arms",
+    "find_arm",
     "find_private",
     "guarantee_of",
     "has_hook",

@@ -45,6 +45,19 @@ class Arm:
     defences: tuple[Defence, ...]
 
 
+AnyArm = str | Arm | Defence | Sequence[Defence]
+
+
+def find_arm(arm: AnyArm) -> Arm:
+    """Make an arm of a text, of one defence, or of several in the order in which they act."""
+    if isinstance(arm, str):
+        return parse_arm(arm)
+    if isinstance(arm, Arm):
+        return arm
+    defences = (arm,) if isinstance(arm, Defence) else tuple(arm)
+    return Arm(",".join(map(str, defences)) or "none", defences)
+
+
 def read_random_policy(text: str) -> Defence:
     """Draw three entries of the catalogue with the seed that is given."""
     if not (text.isascii() and text.isdigit() and len(text) <= 9):

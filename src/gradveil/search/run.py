@@ -101,7 +101,8 @@ def check_inputs(
     """Refuse what cannot work before anything is written or trained."""
     if settings.training is None and prepared is None:
         raise SettingsError(f"the weights {settings.weights} are not there: give their checkpoint")
-    factory(settings.model)
+    if prepared is None:
+        factory(settings.model)
     choose_images(settings, data)
     left = len(leave_out_scored(settings, data).test)
     if validation is not None and validation.best and validation.images > left:

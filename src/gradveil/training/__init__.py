@@ -5,6 +5,7 @@ from gradveil.training.curves import Epoch, read_curves
 from gradveil.training.enough import train_enough
 from gradveil.training.given import GivenWeights, load_given
 from gradveil.training.loop import TrainingProgress, TrainingResult, accuracy, train
+from gradveil.training.own import train_model
 from gradveil.training.phases import GIVEN, Phase, parse_phase, phase_steps
 from gradveil.training.settings import BRIEF, FAST, PAPER, RECIPES, TrainingSettings
 from gradveil.training.state import is_unfinished
@@ -34,4 +35,5 @@ __all__ = [
     "save_checkpoint",
     "train",
     "train_enough",
+    "train_model",
 ]
