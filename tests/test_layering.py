@@ -15,6 +15,7 @@ ROOT = Path(gradveil.__file__).parent
 ROOMS = (
     "errors",
     "files",
+    "own_code",
     "stops",
     "rng",
     "machine",

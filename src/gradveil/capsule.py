@@ -17,7 +17,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor, nn
 
-from gradveil.defences import parse_defences
+from gradveil.defences import Defence, parse_defences
 from gradveil.errors import DataError, InputError
 from gradveil.models import ModelSpec
 from gradveil.results import PRIVATE, SEAL, environment, read_hashed, read_sealed, seal, to_json, write_file
@@ -96,11 +96,11 @@ def write_capsule(path: Path, captured: Round, number: int) -> None:
     write_file(paths.description, to_json(seal(json.loads(json.dumps(record)))), PRIVATE)
 
 
-def read_capsule(path: Path, model: str | nn.Module | None = None) -> Round:
+def read_capsule(path: Path, model: str | nn.Module | None = None, own: Mapping[str, Defence] | None = None) -> Round:
     """Read the attacker's part and check all of it.
 
-    `model` is the person's own, a module or the factory that the capsule names: a file alone must not decide what code
-    runs.
+    `model` is the person's own, a module or the factory that the capsule names, and `own` holds their defences by what
+    the capsule writes of them: a file alone must not decide what code runs.
     """
     paths = CapsulePaths.of(path)
     record = read_sealed(paths.description)
@@ -111,7 +111,7 @@ def read_capsule(path: Path, model: str | nn.Module | None = None) -> Round:
     try:
         captured = Round(
             read_spec(paths.description, record["model"], model),
-            parse_defences(record["model_defences"]),
+            parse_defences(record["model_defences"], own or {}),
             take(tensors, SENT),
             Update(
                 take(tensors, RELEASED),
@@ -120,7 +120,7 @@ def read_capsule(path: Path, model: str | nn.Module | None = None) -> Round:
                 tensors.get(LABELS),
                 take(tensors, BUFFER) or None,
             ),
-            parse_defences(record["known_defences"]),
+            parse_defences(record["known_defences"], own or {}),
             int(record["participants"]),
             str(record["phase"]),
             int(record["client"]),

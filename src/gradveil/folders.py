@@ -68,6 +68,18 @@ def only_command(folder: Path, command: str, check: Callable[[bool], None] | Non
         place.unlink()
 
 
+def is_busy(folder: Path) -> bool:
+    """Tell whether a command is at work in a folder; a kill lets go of its lock."""
+    try:
+        with (folder / LOCK).open("rb") as stream:
+            fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    return False
+
+
 def mark(stream: FileIO, command: str) -> None:
     """Write the command's name into its lock; on a full disk there is none."""
     with contextlib.suppress(OSError):

@@ -1,7 +1,10 @@
-"""How the machine computes: its devices, its threads, the layout of tensors in memory, and the faults below us."""
+"""How the machine computes: devices, threads, the layout of tensors, the faults below us, and how long it takes."""
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -88,3 +91,26 @@ def runs_in_channels_last(model: nn.Module, shape: tuple[int, int, int]) -> bool
         for name, buffer in model.named_buffers():
             buffer.copy_(buffers[name])
     return True
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """How much work a run is at most, by what is counted, and about how many seconds it takes on this machine."""
+
+    counts: Mapping[str, int]
+    seconds: float
+    notes: tuple[str, ...] = ()
+
+    def to_record(self) -> dict[str, Any]:
+        """Return the estimate as it stands in JSON."""
+        return {"counts": dict(self.counts), "seconds": self.seconds, "notes": list(self.notes)}
+
+
+def time_call(call: Callable[[], object], repeats: int = 2) -> float:
+    """Return the seconds of the quickest of some calls; the first one warms up what is slow only once."""
+    taken = []
+    for _ in range(repeats):
+        started = time.perf_counter()
+        call()
+        taken.append(time.perf_counter() - started)
+    return min(taken)

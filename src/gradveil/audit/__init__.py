@@ -10,6 +10,7 @@ from gradveil.audit.audit import Audit, describe_work, run_audit
 from gradveil.audit.canaries import CanaryReading
 from gradveil.audit.candidates import Candidates, choose_candidates
 from gradveil.audit.capsules import CapsuleAudit, load_capsules
+from gradveil.audit.estimate import estimate_audit
 from gradveil.audit.floors import Chance, Floors, FloorSettings, make_floors
 from gradveil.audit.gate import Leak, find_leaks
 from gradveil.audit.jobs import Attacked
@@ -62,6 +63,7 @@ __all__ = [
     "describe_threat",
     "describe_work",
     "discard_work",
+    "estimate_audit",
     "find_leaks",
     "find_preset",
     "headline",

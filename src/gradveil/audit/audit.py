@@ -26,7 +26,7 @@ from gradveil.errors import SettingsError
 from gradveil.models import ModelSpec
 from gradveil.rng import generator
 from gradveil.training import phase_steps
-from gradveil.types import Batch, Task
+from gradveil.types import Batch, LocalTraining, Task
 from gradveil.workers import Crew, Workers
 
 PUBLIC = 500
@@ -89,12 +89,16 @@ class Audit:
 
     def measure_budget(self, seconds: float) -> int:
         """Count the gradients of one image that take so long here, on images that are attacked together."""
+        return count_gradients(seconds, *self.probe(), self.settings.threads)
+
+    def probe(self) -> tuple[Task, LocalTraining, list[Batch]]:
+        """Make ready an attack on public images that takes as long as one of the audit."""
         settings, spec = self.settings, self.spec
         size = settings.images_per_client
         groups = max(1, min(settings.group, settings.images) // size)
         batches = [self.public.take(slice(0, size))] * groups
         task = Task(self.model, settings.local.loss, spec.shape, spec.classes, spec.mean, spec.std)
-        return count_gradients(seconds, task, settings.local, batches, settings.threads)
+        return task, settings.local, batches
 
     def take_public(self, count: int) -> Batch:
         return choose_public(self.data, count, self.settings.seed).batch()

@@ -24,7 +24,7 @@ from gradveil.audit.sightings import attack_sightings
 from gradveil.audit.verdict import judge
 from gradveil.capsule import CapsulePaths, read_capsule, read_truth
 from gradveil.data import DataSet, choose_public
-from gradveil.defences import Arm
+from gradveil.defences import Arm, Defence
 from gradveil.errors import DataError, SettingsError
 from gradveil.rounds import Captured, Round, Truth
 from gradveil.training import BRIEF
@@ -50,6 +50,7 @@ class CapsuleAudit:
     seed: int = 0
     rule: Rule = field(default_factory=Rule)
     together: bool = False
+    code: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not self.rounds:
@@ -192,6 +193,7 @@ class CapsuleAudit:
             stop_early=False,
             rule=self.rule,
             seed=self.seed,
+            code=dict(self.code),
         )
 
 
@@ -208,17 +210,21 @@ def number_of(phase: str) -> int:
 def load_capsules(
     paths: Sequence[Path],
     data: DataSet,
-    attacks: Sequence[str | Attack] = ("fast",),
+    attacks: Sequence[str | Attack] | Mapping[str, Attack] = ("fast",),
     *,
     truths: Sequence[Path] | None = None,
     steps: int | None = None,
     model: str | nn.Module | None = None,
     seed: int = 0,
     together: bool = False,
+    own: Mapping[str, Defence] | None = None,
 ) -> CapsuleAudit:
-    """Read capsules and their truths, which lie beside them unless `truths` names them, and look the attacks up."""
+    """Read capsules and their truths, which lie beside them unless `truths` names them, and look the attacks up.
+
+    `own` holds defences of a person's own, by what capsules write of them.
+    """
     named = name_attacks(attacks)
-    rounds = {CapsulePaths.of(path).tensors.stem: read_capsule(path, model) for path in paths}
+    rounds = {CapsulePaths.of(path).tensors.stem: read_capsule(path, model, own) for path in paths}
     beside = [path for path in paths if CapsulePaths.of(path).truth.exists()]
     known = {CapsulePaths.of(path).tensors.stem: tuple(read_truth(path)) for path in truths or beside}
     chosen = {name: attack if steps is None else attack.with_steps(steps) for name, attack in named.items()}

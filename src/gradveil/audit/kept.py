@@ -174,7 +174,7 @@ def check_same(before: Mapping[str, Any], now: Mapping[str, Any], folder: Path) 
     changed = list_differences(before, json.loads(json.dumps(seal(now))))
     if changed:
         raise SettingsError(
-            f"the audit in {folder} was started otherwise: {'; '.join(changed)}. Resume it with --resume --out "
+            f"the audit in {folder} was started otherwise: {'; '.join(changed)}. Resume it with --resume "
             f"{folder} and no other option, or start another in a new folder"
         )
 
@@ -193,4 +193,4 @@ def list_differences(before: Mapping[str, Any], now: Mapping[str, Any], prefix: 
     return differences
 
 
-FREE: Sequence[str] = ("command_line", "sha256_of_content")
+FREE: Sequence[str] = ("command_line", "root", "sha256_of_content")

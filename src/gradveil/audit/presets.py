@@ -67,5 +67,5 @@ def change_settings(settings: AuditSettings, changes: Mapping[str, Any]) -> Audi
     return replace(changed, preset=f"{before} with another {', '.join(names)}")
 
 
-FREE = ("data", "model", "seed", "canaries", "control", "checkpoint")
+FREE = ("data", "model", "seed", "canaries", "control", "checkpoint", "code")
 """What a preset leaves open."""

@@ -33,7 +33,8 @@ class AuditSettings:
     attacks' own numbers. `rule` decides what the figures are called. `preset` names the preset that the values come
     from. With `control` the arm `none` is there only to show that the attack works: no gate counts it. `canaries`
     readable cards are attacked besides the images; they do not count in the verdict. `checkpoint` is the file that the
-    weights of the phase `given` come from.
+    weights of the phase `given` come from. `code` holds the SHA-256 of the source of attacks and defences of a person's
+    own, by their names.
 
     Data, model, arms and attacks stand here by name; `Audit` looks the names up.
     """
@@ -65,6 +66,7 @@ class AuditSettings:
     participants: int = 1
     threads: int = 1
     seed: int = 0
+    code: dict[str, str] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         for name in ("arms", "phases", "attacks"):
@@ -120,7 +122,9 @@ class AuditSettings:
     def to_record(self) -> dict[str, Any]:
         """Return the settings as they stand in JSON."""
         lists = {name: list(getattr(self, name)) for name in ("arms", "phases", "attacks", "places")}
-        return {**asdict(self), **lists, "local": self.local.to_record()}
+        record = {**asdict(self), **lists, "local": self.local.to_record()}
+        # Most audits use no code of a person's own; their records stay as they were.
+        return record if self.code else {name: value for name, value in record.items() if name != "code"}
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> "AuditSettings":

@@ -11,34 +11,63 @@ from rich.table import Table
 from gradveil import data as data_sets
 from gradveil.attacks import STANDARD_VERSION
 from gradveil.audit import Audit, AuditReport, AuditSettings, Row
-from gradveil.cli.options import AsJson, Device, Out, Overwrite, Quiet, Seed, make_console, print_json, print_path
+from gradveil.cli.arms import find_named
+from gradveil.cli.image_choice import choose_images
+from gradveil.cli.options import (
+    DEFAULT_MODEL,
+    WHAT,
+    AsJson,
+    CheckpointFile,
+    DataName,
+    Device,
+    LabelsText,
+    OptionalModel,
+    Out,
+    Overwrite,
+    Quiet,
+    Root,
+    Seed,
+    make_console,
+    print_json,
+    print_path,
+)
 from gradveil.cli.policy_files import read_arm
 from gradveil.cli.progress import progress_bar
 from gradveil.client import Weights
-from gradveil.data import DataSet, choose_attacked
-from gradveil.defences import Arm, build_defended, parse_arm
+from gradveil.data import DataSet
+from gradveil.defences import Arm, build_defended
 from gradveil.errors import KnowledgeError, SettingsError
 from gradveil.folders import claimed_folder
 from gradveil.machine import find_device
 from gradveil.models import ModelSpec
 from gradveil.reports import draw_losses, draw_similarities, draw_strip
 from gradveil.results import PRIVATE, record, to_json, write_file
-from gradveil.training import BRIEF, Checkpoint, TrainingSettings, load_checkpoint
+from gradveil.training import BRIEF, GivenWeights, TrainingSettings, load_given
 
 PIECES = ("steps.png", "loss.png", "similarity.png")
-DataName = Annotated[str, typer.Option("--data", help="A name of 'gradveil data list', folder:PATH or npz:PATH.")]
-ModelName = Annotated[str, typer.Option("--model", help="A model by name, or your own as package.module:factory.")]
-AttackName = Annotated[str, typer.Option("--attack", help="Attack by name, such as fast, adam-cosine or standard.")]
-Images = Annotated[str, typer.Option("--images", help="Test images: how many, or their places, as in 3,14,15.")]
+AttackName = Annotated[
+    str,
+    typer.Option(
+        "--attack",
+        help="By name, such as fast, adam-cosine or standard, or your own as package.module:object.",
+        rich_help_panel=WHAT,
+    ),
+]
+Images = Annotated[
+    str,
+    typer.Option("--images", help="Test images: how many, or their places, as in 3,14,15.", rich_help_panel=WHAT),
+]
 Phase = Annotated[
-    str | None, typer.Option("--phase", help="init: weights as they are drawn. For others, --checkpoint.")
+    str | None,
+    typer.Option("--phase", help="init: weights as they are drawn. For others, --checkpoint.", rich_help_panel=WHAT),
 ]
-CheckpointFile = Annotated[
-    Path | None, typer.Option("--checkpoint", help="Weights of 'gradveil train': a .safetensors file.")
+ArmName = Annotated[
+    str,
+    typer.Option(
+        "--defence", help="An arm as in an audit: none, crop-flip, policy:X, or your own.", rich_help_panel=WHAT
+    ),
 ]
-ArmName = Annotated[str, typer.Option("--defence", help="An arm: none, crop-flip, policy:X or policy:X,no-base.")]
 Knows = Annotated[bool, typer.Option("--knows-defence", help="Tell the attacker what the defence is, not its draws.")]
-HideLabels = Annotated[bool, typer.Option("--hide-labels", help="Let the attacker find the labels.")]
 Steps = Annotated[int | None, typer.Option("--steps", help="Steps of the attack, or each member, instead of its own.")]
 Budget = Annotated[
     float | None, typer.Option("--budget", help="Seconds of search for one image; turned into gradients once, here.")
@@ -48,14 +77,15 @@ Threads = Annotated[int, typer.Option("--threads", help="Threads of torch; one i
 
 def attack_images(
     data: DataName = "fashion-mnist-sample",
-    model: ModelName = "lenet-relu",
+    root: Root = None,
+    model: OptionalModel = None,
     attack: AttackName = "fast",
     images: Images = "4",
     phase: Phase = None,
     checkpoint: CheckpointFile = None,
     defence: ArmName = "none",
     knows_defence: Knows = False,
-    hide_labels: HideLabels = False,
+    labels: LabelsText = "known",
     steps: Steps = None,
     budget: Budget = None,
     threads: Threads = 1,
@@ -68,17 +98,20 @@ def attack_images(
 ) -> None:
     """Attack single images; pictures over the steps, curves and attack.json go to the folder."""
     console = make_console(quiet, as_json)
-    place, arm = str(find_device(device)), parse_arm(read_arm(defence))
+    text = read_arm(defence)
+    named = find_named([attack], [text])
+    place, arm = str(find_device(device)), named.arm(text)
     with claimed_folder(out, "attack", overwrite, PIECES) as folder, progress_bar(console) as progress:
-        loaded = data_sets.load(data, None, progress)
+        loaded = data_sets.load(data, root, progress)
         spec, weights, name, training = choose_weights(model, phase, checkpoint, loaded, arm, seed)
         places = choose_images(images, loaded, seed)
         settings = AuditSettings(
             phases=(name,),
             attacks=(attack,),
+            code=named.sources,
             images=len(places),
             places=places,
-            labels="hidden" if hide_labels else "known",
+            labels=labels,  # type: ignore[arg-type]  # a wrong name is refused there
             knows_defence=knows_defence,
             steps=steps,
             budget=budget,
@@ -88,7 +121,8 @@ def attack_images(
             threads=threads,
             seed=seed,
         )
-        report = Audit(settings, data=loaded, model=spec, arms=[arm], weights={name: weights}).run(
+        audit = Audit(settings, data=loaded, model=spec, arms=[arm], attacks=named.attacks, weights={name: weights})
+        report = audit.run(
             device=place,
             progress=lambda stage, share: progress(stage, round(100 * share), 100),
             keep_history=True,
@@ -105,30 +139,24 @@ def attack_images(
 
 
 def choose_weights(
-    model: str, phase: str | None, checkpoint: Path | None, data: DataSet, arm: Arm, seed: int
+    model: str | None, phase: str | None, checkpoint: Path | None, data: DataSet, arm: Arm, seed: int
 ) -> tuple[ModelSpec, Weights, str, TrainingSettings]:
     """Draw the weights, or load them; a checkpoint brings its own model and its own loss."""
     if checkpoint is not None:
         if phase is not None:
             raise SettingsError("--phase and --checkpoint both say which weights: give one of them")
-        loaded = load_checkpoint(checkpoint, model if ":" in model else None)
-        if loaded.spec.shape != data.shape or loaded.spec.classes != data.classes:
-            raise SettingsError(
-                f"{checkpoint} is for images of {loaded.spec.shape} in {loaded.spec.classes} classes, the data has "
-                f"{data.shape} in {data.classes}: choose the data it was trained on"
-            )
+        loaded = load_given(checkpoint, model, data)
         check_model(checkpoint, loaded, arm, seed)
-        training = replace(BRIEF, loss=str(loaded.loss))
-        return loaded.spec, loaded.weights, str(loaded.made.get("phase", "final")), training
+        return loaded.spec, loaded.weights, loaded.phase, replace(BRIEF, loss=str(loaded.loss))
     if phase not in (None, "init"):
         raise SettingsError(
             f"phase '{phase}' needs weights: give --checkpoint with a file of 'gradveil train', or init"
         )
-    spec = ModelSpec(model, data.shape, data.classes, data.mean, data.std)
+    spec = ModelSpec(model or DEFAULT_MODEL, data.shape, data.classes, data.mean, data.std)
     return spec, build_defended(spec, arm.defences, seed).state_dict(), "init", BRIEF
 
 
-def check_model(path: Path, loaded: Checkpoint, arm: Arm, seed: int) -> None:
+def check_model(path: Path, loaded: GivenWeights, arm: Arm, seed: int) -> None:
     """Refuse an arm that makes another model than the one that was trained."""
     wanted = build_defended(loaded.spec, arm.defences, seed).state_dict()
     if {name: tensor.shape for name, tensor in wanted.items()} != {k: v.shape for k, v in loaded.weights.items()}:
@@ -137,20 +165,6 @@ def check_model(path: Path, loaded: Checkpoint, arm: Arm, seed: int) -> None:
             f"{path} was trained with the defences {trained}, and under '{arm.name}' the model is another: "
             "name with --defence what changes the model"
         )
-
-
-def choose_images(text: str, data: DataSet, seed: int) -> tuple[int, ...]:
-    """Read `4` as four images of the seed's balanced choice, and `3,14` or `7,` as places."""
-    count = len(data.test)
-    try:
-        numbers = [int(part) for part in text.split(",") if part.strip()]
-    except ValueError as error:
-        raise SettingsError(f"images '{text}': give a number, or places with commas between, as in 3,14") from error
-    named = "," in text
-    wrong = not numbers or len(set(numbers)) < len(numbers) or min(numbers) < 0 or max(numbers) >= count
-    if wrong if named else not numbers or not 1 <= numbers[0] <= count:
-        raise SettingsError(f"images '{text}': give 1 to {count} images, or different places from 0 to {count - 1}")
-    return tuple(numbers) if named else choose_attacked(data, numbers[0], seed)
 
 
 def refuse_if_unusable(report: AuditReport) -> None:
@@ -175,6 +189,7 @@ def make_record(report: AuditReport, data: str, checkpoint: Path | None, device:
         "knows_defence": settings.knows_defence,
         "labels": settings.labels,
         "loss": str(settings.local.loss),
+        "code": settings.code,
         "threads": settings.threads,
         "seed": settings.seed,
         "device": device,

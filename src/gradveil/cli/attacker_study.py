@@ -7,7 +7,15 @@ import torch
 import typer
 
 from gradveil import data as data_sets
-from gradveil.cli.options import AsJson, Quiet, make_console, print_json, print_path
+from gradveil.cli.options import (
+    AsJson,
+    Quiet,
+    Root,
+    StudyFolder,
+    make_console,
+    print_json,
+    print_path,
+)
 from gradveil.cli.progress import progress_bar
 from gradveil.cli.study_folders import prepare_folder, require_results
 from gradveil.errors import UnknownNameError
@@ -22,15 +30,15 @@ Colour = Annotated[
     str | None, typer.Option("--colour", help="Colour images, e.g. cifar100; without them their cells are not run.")
 ]
 TableOnly = Annotated[bool, typer.Option("--table", help="Run nothing: write the table of what is there.")]
-Folder = Annotated[Path, typer.Option("--out", help="Folder of the study; run again with the same one to go on.")]
 
 
 def attackers(
     part: Parts = None,
     data: Grey = "fashion-mnist-sample",
+    root: Root = None,
     colour: Colour = None,
     table: TableOnly = False,
-    out: Folder = Path("runs/attackers"),
+    out: StudyFolder = Path("runs/attackers"),
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
@@ -43,7 +51,7 @@ def attackers(
     torch.set_num_threads(1)
     with progress_bar(console) as progress:
         named = {"grey": data, "colour": colour}
-        sets = {kind: data_sets.load(name, None, progress) for kind, name in named.items() if name and not table}
+        sets = {kind: data_sets.load(name, root, progress) for kind, name in named.items() if name and not table}
         study = AttackerStudy(out, sets)
         if not table:
             study.run([cell for cell in attacker_cells(part or ATTACKER_PARTS) if cell.data in sets], progress)

@@ -8,7 +8,16 @@ import torch
 import typer
 
 from gradveil import data as data_sets
-from gradveil.cli.options import AsJson, Quiet, make_console, print_json, print_path
+from gradveil.cli.options import (
+    AsJson,
+    DataName,
+    Quiet,
+    Root,
+    StudyFolder,
+    make_console,
+    print_json,
+    print_path,
+)
 from gradveil.cli.progress import progress_bar
 from gradveil.cli.study_folders import prepare_folder, require_results
 from gradveil.errors import UnknownNameError
@@ -17,7 +26,6 @@ from gradveil.experiments.batches import ATTACKS, IMAGES, MODELS, BatchStudy, ce
 from gradveil.experiments.versions import render_appendix
 from gradveil.results import record, to_json, write_file
 
-DataName = Annotated[str, typer.Option("--data", help="Images; the bundled sample unless given.")]
 ModelNames = Annotated[
     list[str] | None, typer.Option("--model", help="Run this model only, also several times; all unless given.")
 ]
@@ -26,16 +34,16 @@ AttackNames = Annotated[
 ]
 Images = Annotated[int, typer.Option("--images", min=1, help="How many test images to attack in a cell, at least 32.")]
 TableOnly = Annotated[bool, typer.Option("--table", help="Run nothing: write the table of what is there.")]
-Folder = Annotated[Path, typer.Option("--out", help="Folder of the study; run again with the same one to go on.")]
 
 
 def batches(
     data: DataName = "fashion-mnist-sample",
+    root: Root = None,
     model: ModelNames = None,
     attack: AttackNames = None,
     images: Images = IMAGES,
     table: TableOnly = False,
-    out: Folder = Path("runs/batches"),
+    out: StudyFolder = Path("runs/batches"),
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
@@ -53,7 +61,7 @@ def batches(
     prepare_folder(out, table, ["cell"], "batches")
     torch.set_num_threads(1)
     with progress_bar(console) as progress:
-        study = BatchStudy(out, None if table else data_sets.load(data, None, progress))
+        study = BatchStudy(out, None if table else data_sets.load(data, root, progress))
         if not table:
             study.run(chosen, progress)
     entries = study.journal.read()

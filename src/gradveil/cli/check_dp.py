@@ -4,9 +4,11 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import Console
 from rich.table import Table
 
-from gradveil.cli.options import AsJson, make_console, print_json
+from gradveil.cli.options import AsJson, OptionalOut, Overwrite, Quiet, make_console, print_json
+from gradveil.cli.records import keep_record
 from gradveil.errors import SettingsError
 from gradveil.privacy import (
     CHANCE,
@@ -46,6 +48,9 @@ def check_dp(
     nvflare: NVFlare = None,
     opacus: Opacus = None,
     weights: Weights = None,
+    out: OptionalOut = None,
+    overwrite: Overwrite = False,
+    quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
     """Compute the true ε of differential privacy settings, and list what nothing enforces."""
@@ -53,12 +58,14 @@ def check_dp(
     files = {"flower": flower, "nvflare": nvflare, "opacus": opacus}
     run = Run(rounds, sampling, delta)
     check = find_release(numbers, files, run, weights).check()
+    given = {**numbers, "delta": delta, "rounds": rounds, "sampling": sampling, "weights": weights}
+    settings = given | {name: path and str(path) for name, path in files.items()}
+    written = record("check-dp", settings, check.to_record())
+    console = make_console(quiet, as_json)
     if as_json:
-        given = {**numbers, "delta": delta, "rounds": rounds, "sampling": sampling, "weights": weights}
-        settings = given | {name: path and str(path) for name, path in files.items()}
-        print_json(record("check-dp", settings, check.to_record()))
-        return
-    render(check)
+        print_json(written)
+    render(console, check)
+    keep_record(out, overwrite, written, console)
 
 
 def find_release(
@@ -92,9 +99,8 @@ def build_local(numbers: dict[str, float | None], run: Run) -> GaussianRelease:
     return LocalDpMod(*(value for value in values if value is not None)).release(run)
 
 
-def render(check: PrivacyCheck) -> None:
+def render(console: Console, check: PrivacyCheck) -> None:
     """Print the figures as a table, and the warnings below it."""
-    console = make_console(quiet=False, as_json=False)
     columns = [(check.neighbours, check.figures)]
     if check.replacing is not None:
         columns.append((f"one {check.unit} replaced", check.replacing))

@@ -1,14 +1,13 @@
 """`gradveil data`: list, describe and download data sets."""
 
 import time
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.table import Column, Table
 
 from gradveil import data
-from gradveil.cli.options import AsJson, Quiet, make_console, print_json
+from gradveil.cli.options import AsJson, Quiet, Root, make_console, print_json
 from gradveil.cli.progress import progress_bar
 from gradveil.errors import printable
 from gradveil.results import record
@@ -17,17 +16,13 @@ from gradveil.stops import say_on_stop
 app = typer.Typer(no_args_is_help=True, help="List, describe and download data sets.")
 
 Name = Annotated[str, typer.Argument(help="A name from 'gradveil data list', folder:PATH or npz:TRAIN,TEST.")]
-Root = Annotated[
-    Path | None,
-    typer.Option("--root", help="Folder that holds the data sets, instead of $GRADVEIL_DATA or the user's cache."),
-]
 Mirror = Annotated[
     str | None, typer.Option("--mirror", help="Address of a folder with the same files on another server.")
 ]
 
 
 @app.command("list")
-def list_command(root: Root = None, as_json: AsJson = False) -> None:
+def list_command(root: Root = None, quiet: Quiet = False, as_json: AsJson = False) -> None:
     """List the data sets and where they are on this machine."""
     paths = {name: source.find(root) for name, source in data.DATASETS.items()}
     if as_json:
@@ -38,13 +33,13 @@ def list_command(root: Root = None, as_json: AsJson = False) -> None:
         table.add_row(name, source.description, printable(str(paths[name] or f"no: gradveil data get {name}")))
     for form, own in data.FORMS.items():
         table.add_row(f"{form}:…", own.description, "")
-    make_console(quiet=False, as_json=False).print(table)
+    make_console(quiet, as_json).print(table)
 
 
 @app.command("info")
-def info_command(name: Name, root: Root = None, as_json: AsJson = False) -> None:
+def info_command(name: Name, root: Root = None, quiet: Quiet = False, as_json: AsJson = False) -> None:
     """Describe a data set: counts, shape, classes, mean and standard deviation, balance, duplicates."""
-    console = make_console(quiet=False, as_json=as_json)
+    console = make_console(quiet, as_json)
     start = time.perf_counter()
     with progress_bar(console) as progress:
         dataset = data.load(name, root, progress)
@@ -59,12 +54,16 @@ def info_command(name: Name, root: Root = None, as_json: AsJson = False) -> None
 
 
 @app.command("get")
-def get_command(name: Name, root: Root = None, mirror: Mirror = None, quiet: Quiet = False) -> None:
+def get_command(
+    name: Name, root: Root = None, mirror: Mirror = None, quiet: Quiet = False, as_json: AsJson = False
+) -> None:
     """Download the official files of a data set; run again after a cut to resume."""
-    console = make_console(quiet, as_json=False)
+    console = make_console(quiet, as_json)
     say_on_stop(lambda: "what was downloaded is kept: run the same command again to go on")
     with progress_bar(console, in_bytes=True) as progress:
         folder = data.get(name, root, progress, mirror)
+    if as_json:
+        print_json(record("data get", {"name": name}, {"folder": str(folder)}))
     console.print(f"{name} is complete and checked: {printable(str(folder))}", soft_wrap=True)
 
 

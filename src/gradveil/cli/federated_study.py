@@ -7,7 +7,15 @@ import typer
 
 from gradveil import data as data_sets
 from gradveil.cli.crews import RayAddress, gather_crew
-from gradveil.cli.options import AsJson, Quiet, make_console, print_json, print_path
+from gradveil.cli.options import (
+    AsJson,
+    Quiet,
+    StudyFolder,
+    WorkerCount,
+    make_console,
+    print_json,
+    print_path,
+)
 from gradveil.cli.progress import progress_bar
 from gradveil.cli.study_folders import keep_others_out, own_journal
 from gradveil.experiments import (
@@ -20,17 +28,15 @@ from gradveil.experiments import (
 Parts = Annotated[
     list[str] | None, typer.Option("--part", help=f"One of {', '.join(FEDERATED_PARTS)}; all unless given.")
 ]
-Folder = Annotated[Path, typer.Option("--out", help="Folder of the study; run again with the same one to go on.")]
 TableOnly = Annotated[bool, typer.Option("--table", help="Run nothing: write the tables of what is there.")]
-Workers = Annotated[int, typer.Option("--workers", help="Processes to use; the figures do not depend on it.")]
 
 
 def federated_study(
     part: Parts = None,
     table: TableOnly = False,
-    workers: Workers = 1,
+    workers: WorkerCount = 1,
     ray: RayAddress = None,
-    out: Folder = Path("runs/federated"),
+    out: StudyFolder = Path("runs/federated"),
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:

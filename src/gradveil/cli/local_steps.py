@@ -6,7 +6,14 @@ from typing import Annotated
 import typer
 
 from gradveil import data as data_sets
-from gradveil.cli.options import AsJson, Quiet, make_console, print_json, print_path
+from gradveil.cli.options import (
+    AsJson,
+    Quiet,
+    StudyFolder,
+    make_console,
+    print_json,
+    print_path,
+)
 from gradveil.cli.progress import progress_bar
 from gradveil.errors import OutputError, SettingsError, UnknownNameError
 from gradveil.experiments import LOCAL_STEPS_JOURNAL as JOURNAL
@@ -16,14 +23,13 @@ from gradveil.journal import Journal
 from gradveil.results import record, write_file
 
 Parts = Annotated[list[str] | None, typer.Option("--part", help=f"One of {', '.join(PARTS)}; all unless given.")]
-Folder = Annotated[Path, typer.Option("--out", help="Folder of the study; run again with the same one to go on.")]
 TableOnly = Annotated[bool, typer.Option("--table", help="Run nothing: write the tables of what is there.")]
 
 
 def local_steps(
     part: Parts = None,
     table: TableOnly = False,
-    out: Folder = Path("runs/local-steps"),
+    out: StudyFolder = Path("runs/local-steps"),
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:

@@ -1,8 +1,6 @@
 """Options and output that the commands share."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, final
 
@@ -11,22 +9,98 @@ from rich.console import Console, HighlighterType, JustifyMethod, OverflowMethod
 from rich.style import Style
 from rich.text import Text
 
-from gradveil.errors import OutputError, printable
-from gradveil.folders import claimed_folder, only_command
+from gradveil.errors import printable
 from gradveil.results import to_json
-from gradveil.stops import say_on_stop
 
-Out = Annotated[Path, typer.Option("--out", help="Folder for the results; it must be empty or new.")]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an earlier result in the folder.")]
-Seed = Annotated[int, typer.Option("--seed", help="The one seed that every random draw comes from.")]
-Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda or cuda:N.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print the JSON record to stdout and nothing else.")]
+WHAT, WHERE, HOW = "What is used", "Where it goes", "How it runs"
+"""Headings of `--help`, for options that mean the same everywhere."""
+DEFAULT_MODEL = "lenet-relu"
+MODEL_HELP = "A model by name, or your own as package.module:factory."
+DEFENCE_HELP = "A defence, as gaussian:1e-3, or your own as package.module:object"
+
+DataName = Annotated[
+    str,
+    typer.Option(
+        "--data", help="A name of 'gradveil data list', folder:PATH or npz:PATH for your own.", rich_help_panel=WHAT
+    ),
+]
+Root = Annotated[
+    Path | None,
+    typer.Option(
+        "--root",
+        help="Folder that holds the data sets, instead of $GRADVEIL_DATA or the user's cache.",
+        rich_help_panel=WHAT,
+    ),
+]
+ModelName = Annotated[str, typer.Option("--model", help=MODEL_HELP, rich_help_panel=WHAT)]
+OptionalModel = Annotated[
+    str | None, typer.Option("--model", help=f"{MODEL_HELP} [default: {DEFAULT_MODEL}]", rich_help_panel=WHAT)
+]
+"""Where weights may bring their own model."""
+CheckpointFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--checkpoint",
+        help="Weights: a file of 'gradveil train', or a state_dict of torch (then with --model).",
+        rich_help_panel=WHAT,
+    ),
+]
+LabelsText = Annotated[
+    str,
+    typer.Option("--labels", help="known: the attacker is told the labels; hidden: it is not.", rich_help_panel=WHAT),
+]
+Out = Annotated[
+    Path, typer.Option("--out", help="Folder for the results; it must be empty or new.", rich_help_panel=WHERE)
+]
+OptionalOut = Annotated[
+    Path | None,
+    typer.Option(
+        "--out",
+        help="Folder for the record; it must be empty or new. Without it nothing is kept.",
+        rich_help_panel=WHERE,
+    ),
+]
+StudyFolder = Annotated[
+    Path,
+    typer.Option("--out", help="Folder of the study; run again with the same one to go on.", rich_help_panel=WHERE),
+]
+Overwrite = Annotated[
+    bool, typer.Option("--overwrite", help="Replace an earlier result in the folder.", rich_help_panel=WHERE)
+]
+Resume = Annotated[
+    Path | None,
+    typer.Option(
+        "--resume",
+        metavar="DIR",
+        help="Go on with the unfinished run in this folder, with the options that it was started with.",
+        rich_help_panel=WHERE,
+    ),
+]
+Seed = Annotated[
+    int, typer.Option("--seed", help="The one seed that every random draw comes from.", rich_help_panel=HOW)
+]
+Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda or cuda:N.", rich_help_panel=HOW)]
+WorkerCount = Annotated[
+    int, typer.Option("--workers", help="Processes to use; the figures do not depend on it.", rich_help_panel=HOW)
+]
+DryRun = Annotated[
+    bool,
+    typer.Option("--dry-run", help="Run nothing: print how much work it is, and about how long.", rich_help_panel=HOW),
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.", rich_help_panel=WHERE)]
+AsJson = Annotated[
+    bool, typer.Option("--json", help="Print the JSON record to stdout and nothing else.", rich_help_panel=WHERE)
+]
 
 
 @final
 class PlainConsole(Console):
-    """A console that shows every text as it is: it reads no markup, and control characters are shown, not obeyed."""
+    """A console that shows every text as it is: it reads no markup, and control characters are shown, not obeyed.
+
+    Unless it is `mute`, progress goes to stderr where there is no terminal.
+    """
+
+    mute = False
 
     def render_str(
         self,
@@ -54,9 +128,11 @@ class PlainConsole(Console):
         )
 
 
-def make_console(quiet: bool, as_json: bool) -> Console:
+def make_console(quiet: bool, as_json: bool) -> PlainConsole:
     """Make the console for tables and progress bars; it is silent for `--quiet` and `--json`."""
-    return PlainConsole(quiet=quiet or as_json, emoji=False)
+    console = PlainConsole(quiet=quiet or as_json, emoji=False)
+    console.mute = quiet
+    return console
 
 
 def print_path(console: Console, path: Path) -> None:
@@ -64,41 +140,14 @@ def print_path(console: Console, path: Path) -> None:
     console.print(printable(str(path)), highlight=False, soft_wrap=True)
 
 
+def count(number: int, noun: str, plural: str | None = None) -> str:
+    """Write a number with its noun.
+
+    >>> count(1, "epoch"), count(2, "epoch"), count(1200, "reply", "replies")
+    ('1 epoch', '2 epochs', '1,200 replies')
+    """
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
 def print_json(record: Mapping[str, Any]) -> None:
     typer.echo(to_json(record), nl=False)
-
-
-@dataclass(frozen=True)
-class Run:
-    """The folder of a command that can be resumed: what an unfinished run is, and the files that such a run leaves."""
-
-    command: str
-    out: Path
-    is_unfinished: Callable[[Path], bool]
-    pieces: Sequence[str]
-
-    @contextmanager
-    def folder(self, resume: bool, overwrite: bool) -> Iterator[Path]:
-        """Yield the folder: claimed for a new run, as it is for one to resume; other commands are kept out."""
-        say_on_stop(self.say_what_is_kept)
-        if resume:
-            if not self.out.is_dir():
-                raise OutputError(f"{self.out} holds no run to resume: start one there without --resume")
-            with only_command(self.out, self.command):
-                yield self.out
-            return
-        if self.is_unfinished(self.out) and not overwrite:
-            raise OutputError(
-                f"{self.out} holds an unfinished run: go on with --resume, start again with --overwrite, or choose "
-                "another folder with --out"
-            )
-        with claimed_folder(self.out, self.command, overwrite, self.pieces) as folder:
-            yield folder
-
-    def say_what_is_kept(self) -> str:
-        """Say what a stopped run leaves."""
-        if self.is_unfinished(self.out):
-            return f"what is done is kept in {self.out}: give the same options and --resume to go on"
-        if (self.out / f"{self.command}.json").exists():
-            return f"the result is kept in {self.out}"
-        return "nothing is kept: run it again"

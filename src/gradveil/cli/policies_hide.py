@@ -9,7 +9,16 @@ import torch
 import typer
 
 from gradveil import data as data_sets
-from gradveil.cli.options import AsJson, Quiet, make_console, print_json, print_path
+from gradveil.cli.options import (
+    AsJson,
+    DataName,
+    Quiet,
+    Root,
+    StudyFolder,
+    make_console,
+    print_json,
+    print_path,
+)
 from gradveil.cli.progress import progress_bar
 from gradveil.cli.study_folders import own_journal, prepare_folder, require_results
 from gradveil.errors import UnknownNameError
@@ -17,7 +26,6 @@ from gradveil.experiments.hide_tables import make_lines, render_markdown
 from gradveil.experiments.policies_hide import ATTACKS, IMAGES, RUN, SEEDS, SHARES, HideStudy, HideTrial, trials
 from gradveil.results import record, to_json, write_file
 
-DataName = Annotated[str, typer.Option("--data", help="Images; fashion-mnist has enough for all that is asked.")]
 Arms = Annotated[
     list[str] | None, typer.Option("--arm", help="Run this arm only, also several times; all unless given.")
 ]
@@ -42,18 +50,18 @@ Images = Annotated[
     ),
 ]
 TableOnly = Annotated[bool, typer.Option("--table", help="Run nothing: write the table of what is there.")]
-Folder = Annotated[Path, typer.Option("--out", help="Folder of the study; run again with the same one to go on.")]
 
 
 def policies_hide(
     data: DataName = "fashion-mnist",
+    root: Root = None,
     arm: Arms = None,
     attack: Attacks = None,
     model: Models = None,
     seeds: Seeds = SEEDS,
     images: Images = None,
     table: TableOnly = False,
-    out: Folder = Path("runs/policies-hide"),
+    out: StudyFolder = Path("runs/policies-hide"),
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
@@ -63,7 +71,7 @@ def policies_hide(
     prepare_folder(out, table, ["trial.arm", "phases"], "policies-hide", versions=RUN)
     torch.set_num_threads(1)
     with progress_bar(console) as progress:
-        study = HideStudy(out, None if table else data_sets.load(data, None, progress))
+        study = HideStudy(out, None if table else data_sets.load(data, root, progress))
         if not table:
             study.run(chosen, progress)
     entries = study.read()

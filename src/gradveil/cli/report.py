@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from gradveil.cli.options import Quiet, make_console, print_path
-from gradveil.errors import DataError, OutputError, SettingsError
+from gradveil.cli.options import AsJson, Quiet, make_console, print_json, print_path
+from gradveil.errors import DataError, OutputError, SettingsError, printable
 from gradveil.reports import is_page, read_audit, render_audit, render_comparison, verify_audit, write_csv
-from gradveil.results import OPEN, PRIVATE, write_file
+from gradveil.results import OPEN, PRIVATE, record, write_file
 
 COMPARISON = "comparison.html"
 
@@ -31,38 +31,43 @@ def report(
     verify: Verify = False,
     no_originals: NoOriginals = False,
     quiet: Quiet = False,
+    as_json: AsJson = False,
 ) -> None:
     """Draw the page of an audit again, compare several, or check with --verify that nothing was changed."""
-    console = make_console(quiet, False)
+    console = make_console(quiet, as_json)
     if verify:
         if out is not None or no_originals:
             raise SettingsError("--verify writes nothing: leave out --out and --no-originals")
-        verify_all(folders, quiet)
+        lines = verify_all(folders)
+        for line in lines:
+            console.print(printable(line), highlight=False, soft_wrap=True)
+        if as_json:
+            print_json(record("report", {"folders": [*map(str, folders)]}, {"verified": lines}))
         return
     path = draw_one(folders[0], out, not no_originals) if len(folders) == 1 else compare(folders, out)
+    if as_json:
+        print_json(record("report", {"folders": [*map(str, folders)]}, {"page": str(path)}))
     print_path(console, path)
 
 
-def verify_all(folders: list[Path], quiet: bool) -> None:
-    """Print one line for each folder that holds; the first error stands for all that do not."""
-    problems = []
+def verify_all(folders: list[Path]) -> list[str]:
+    """Return one line for each folder that holds; the first error stands for all that do not."""
+    lines, problems = [], []
     for folder in folders:
         try:
-            line = verify_audit(folder)
+            lines.append(verify_audit(folder))
         except DataError as error:
             problems.append(str(error))
-        else:
-            if not quiet:
-                typer.echo(line)
     if problems:
         raise DataError("does not hold: " + "; ".join(problems))
+    return lines
 
 
 def draw_one(folder: Path, out: Path | None, originals: bool) -> Path:
     """Draw the page of one folder; without --out the folder's table is written again as well."""
-    record, pictures = read_audit(folder)
+    found, pictures = read_audit(folder)
     with written_by_an_audit(folder):
-        page, table = render_audit(record, pictures, originals), write_csv(record)
+        page, table = render_audit(found, pictures, originals), write_csv(found)
     path = find_target(out, folder / "report.html")
     write_file(path, page, PRIVATE if originals and pictures is not None else OPEN)
     if out is None:

@@ -16,7 +16,17 @@ from gradveil.cli.batches import batches
 from gradveil.cli.crews import RayAddress, gather_crew
 from gradveil.cli.federated_study import federated_study
 from gradveil.cli.local_steps import local_steps
-from gradveil.cli.options import AsJson, Quiet, Seed, make_console, print_json, print_path
+from gradveil.cli.options import (
+    AsJson,
+    Quiet,
+    Root,
+    Seed,
+    StudyFolder,
+    WorkerCount,
+    make_console,
+    print_json,
+    print_path,
+)
 from gradveil.cli.policies_hide import policies_hide
 from gradveil.cli.progress import progress_bar
 from gradveil.cli.single_transforms import single_transforms
@@ -49,7 +59,6 @@ app.command("batches")(batches)
 app.command("local-steps")(local_steps)
 app.command("attackers")(attackers)
 Parts = Annotated[list[str] | None, typer.Option("--part", help=f"One of {', '.join(PARTS)}; all unless given.")]
-Folder = Annotated[Path, typer.Option("--out", help="Folder of the study; run again with the same one to go on.")]
 Colour = Annotated[
     str | None, typer.Option("--colour", help="Colour images, e.g. cifar100; without them their cells are not run.")
 ]
@@ -65,9 +74,10 @@ def attacks(
     part: Parts = None,
     model: OnlyModels = None,
     colour: Colour = None,
+    root: Root = None,
     epochs: Epochs = FAST.epochs,
     table: TableOnly = False,
-    out: Folder = Path("runs/attacks"),
+    out: StudyFolder = Path("runs/attacks"),
     seed: Seed = 0,
     quiet: Quiet = False,
     as_json: AsJson = False,
@@ -81,7 +91,7 @@ def attacks(
     torch.set_num_threads(1)
     with progress_bar(console) as progress:
         names = {GREY: "fashion-mnist-sample", **({COLOUR: colour} if colour else {})}
-        loaded = {} if table else {key: data_sets.load(name, None, progress) for key, name in names.items()}
+        loaded = {} if table else {key: data_sets.load(name, root, progress) for key, name in names.items()}
         study = AttackStudy(out, loaded, seed, epochs)
         if not table:
             for cells in chosen.values():
@@ -135,20 +145,20 @@ AttackName = Annotated[str, typer.Option("--attack", help="The attack that every
 Steps = Annotated[
     int | None, typer.Option("--steps", min=1, help="Steps of the attack, or of each member, instead of its own.")
 ]
-WorkerCount = Annotated[int, typer.Option("--workers", help="Processes to use; the figures do not depend on it.")]
 
 
 @app.command("defences")
 def defences(
     part: DefenceParts = None,
     colour: Colour = None,
+    root: Root = None,
     attack: AttackName = "standard",
     steps: Steps = None,
     epochs: Epochs = FAST.epochs,
     table: TableOnly = False,
     workers: WorkerCount = 1,
     ray: RayAddress = None,
-    out: Folder = Path("runs/defences"),
+    out: StudyFolder = Path("runs/defences"),
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
@@ -162,7 +172,7 @@ def defences(
     prepare_folder(out, table, ["trial.part", "study.training"], "defences")
     with progress_bar(console) as progress, gather_crew(workers, ray) as crew:
         names = {GREY: "fashion-mnist-sample", **({COLOUR: colour} if colour else {})}
-        loaded = {} if table else {key: data_sets.load(name, None, progress) for key, name in names.items()}
+        loaded = {} if table else {key: data_sets.load(name, root, progress) for key, name in names.items()}
         training = replace(FAST, epochs=epochs, test_every=epochs, threads=1)
         study = DefenceStudy(out, loaded, attack, steps, training=training, workers=crew)
         if not table:
@@ -221,7 +231,7 @@ def scores(
     model: Models = None,
     policies: PolicyCount = POLICIES,
     table: TableOnly = False,
-    out: Folder = Path("runs/scores"),
+    out: StudyFolder = Path("runs/scores"),
     seed: Seed = 0,
     quiet: Quiet = False,
     as_json: AsJson = False,

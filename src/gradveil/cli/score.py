@@ -11,8 +11,26 @@ from rich.table import Table
 from torch import Tensor, nn
 
 from gradveil import data as data_sets
-from gradveil.cli.options import AsJson, Device, Quiet, Seed, make_console, print_json, print_path
+from gradveil.cli.image_choice import shrink
+from gradveil.cli.options import (
+    DEFAULT_MODEL,
+    WHAT,
+    AsJson,
+    CheckpointFile,
+    DataName,
+    Device,
+    OptionalModel,
+    OptionalOut,
+    Overwrite,
+    Quiet,
+    Root,
+    Seed,
+    make_console,
+    print_json,
+    print_path,
+)
 from gradveil.cli.progress import progress_bar
+from gradveil.cli.records import keep_record
 from gradveil.data import DataSet, Progress
 from gradveil.errors import OutputError, SettingsError
 from gradveil.losses import CrossEntropy, Loss
@@ -23,18 +41,16 @@ from gradveil.reports import draw_similarity
 from gradveil.results import record, write_file
 from gradveil.rng import generator
 from gradveil.scores import AccuracyScore, PrivacyScore, choose_accuracy_images, choose_privacy_images, count_scorable
-from gradveil.training import load_checkpoint
+from gradveil.training import load_given
 from gradveil.transforms import PolicySet, parse_policy
 
 NONE = "none"
 POINTS = tuple(step / 20 for step in range(21))
 PolicyText = Annotated[str, typer.Argument(help="A policy such as 3-1-7, a hybrid such as 3-1-7+43-18-18, or none.")]
-DataName = Annotated[str, typer.Option("--data", help="A name of 'gradveil data list', folder:PATH or npz:PATH.")]
-ModelName = Annotated[str, typer.Option("--model", help="Model, such as lenet-relu, convnet-16 or resnet20-4.")]
-CheckpointFile = Annotated[
-    Path | None, typer.Option("--checkpoint", help="Weights of 'gradveil train' that S_pri is taken on.")
+Images = Annotated[
+    int,
+    typer.Option("--images", help="Test images for S_pri: how many at most; 100 in the papers.", rich_help_panel=WHAT),
 ]
-Images = Annotated[int, typer.Option("--images", help="Test images for S_pri; 100 in the papers.")]
 FormName = Annotated[str, typer.Option("--form", help="GradSim: layerwise, as the papers' code, or global, as Eq. 5.")]
 QuadratureName = Annotated[
     str, typer.Option("--quadrature", help="trapezoid-N, riemann-N, gauss-N, radau-N or lobatto-N.")
@@ -122,7 +138,8 @@ def to_interval(values: Tensor) -> ClusterInterval:
 def score_policy(
     policy: PolicyText,
     data: DataName = "fashion-mnist-sample",
-    model: ModelName = "lenet-relu",
+    root: Root = None,
+    model: OptionalModel = None,
     checkpoint: CheckpointFile = None,
     images: Images = 40,
     form: FormName = "layerwise",
@@ -132,6 +149,8 @@ def score_policy(
     batches: Batches = 10,
     figure: FigureFile = None,
     threads: Threads = 1,
+    out: OptionalOut = None,
+    overwrite: Overwrite = False,
     seed: Seed = 0,
     device: Device = "auto",
     quiet: Quiet = False,
@@ -147,9 +166,9 @@ def score_policy(
     place, parsed = find_device(device), parse_policy(policy)
     policies = [parse_policy(NONE)] if str(parsed) == NONE else [parse_policy(NONE), parsed]
     with progress_bar(console) as progress:
-        loaded = data_sets.load(data, None, progress)
+        loaded = data_sets.load(data, root, progress)
         spec, trained, loss = choose_model(model, checkpoint, loaded, seed)
-        chosen = choose_privacy_images(loaded, images, seed)
+        chosen = choose_privacy_images(loaded, shrink(images, loaded, console.print), seed)
         privacy = PrivacyScore(
             trained.to(place),
             loaded.test.images[chosen],
@@ -182,27 +201,26 @@ def score_policy(
         "seed": seed,
         "device": str(place),
     }
+    written = record("score", settings, {"policies": [line.to_record(lines[0]) for line in lines]})
     if as_json:
-        print_json(record("score", settings, {"policies": [line.to_record(lines[0]) for line in lines]}))
+        print_json(written)
     console.print(make_table(lines, scorer, title, loss))
     if checkpoint is None:
         console.print(untrained_note(data, spec.name), highlight=False, soft_wrap=True)
     if figure is not None:
         print_path(console, figure)
+    keep_record(out, overwrite, written, console)
 
 
-def choose_model(model: str, checkpoint: Path | None, data: DataSet, seed: int) -> tuple[ModelSpec, nn.Module, Loss]:
-    """Load the model, or draw it; a checkpoint brings its own, and the loss that it was trained with."""
+def choose_model(
+    model: str | None, checkpoint: Path | None, data: DataSet, seed: int
+) -> tuple[ModelSpec, nn.Module, Loss]:
+    """Load the model, or draw it; a checkpoint of ours brings its own, and the loss that it was trained with."""
     if checkpoint is None:
-        spec = ModelSpec(model, data.shape, data.classes, data.mean, data.std)
+        spec = ModelSpec(model or DEFAULT_MODEL, data.shape, data.classes, data.mean, data.std)
         return spec, spec.build(generator(seed, "model")), CrossEntropy()
-    loaded = load_checkpoint(checkpoint, model if ":" in model else None)
-    if loaded.spec.shape != data.shape or loaded.spec.classes != data.classes:
-        raise SettingsError(
-            f"{checkpoint} is for images of {loaded.spec.shape} in {loaded.spec.classes} classes, the data has "
-            f"{data.shape} in {data.classes}: choose the data it was trained on"
-        )
-    return loaded.spec, loaded.build(), loaded.loss
+    loaded = load_given(checkpoint, model, data)
+    return loaded.spec, loaded.checkpoint().build(), loaded.loss
 
 
 def make_accuracy(

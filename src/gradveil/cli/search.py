@@ -11,40 +11,54 @@ from rich.console import Console
 
 from gradveil import data as data_sets
 from gradveil.cli.crews import RayAddress, gather_crew
-from gradveil.cli.data import Root
-from gradveil.cli.options import AsJson, Device, Out, Overwrite, Quiet, Seed, make_console, print_json
+from gradveil.cli.image_choice import shrink
+from gradveil.cli.options import (
+    DEFAULT_MODEL,
+    WHAT,
+    AsJson,
+    CheckpointFile,
+    DataName,
+    Device,
+    DryRun,
+    OptionalModel,
+    Out,
+    Overwrite,
+    Quiet,
+    Resume,
+    Root,
+    Seed,
+    WorkerCount,
+    make_console,
+    print_json,
+)
+from gradveil.cli.plans import print_plan, say_plan
 from gradveil.cli.progress import progress_bar
+from gradveil.cli.runs import forget_request, say_how_to_resume, write_request
 from gradveil.cli.search_tables import print_status, print_summary
+from gradveil.folders import is_busy
 from gradveil.machine import find_device
 from gradveil.reports import render_search_page
 from gradveil.results import write_file
 from gradveil.scores import SCORES
 from gradveil.search import (
-    BRIEFLY_TRAINED,
     JOURNAL,
     PAGE,
     RESULT,
-    SAMPLE,
-    SEMI_TRAINED,
     Records,
     SearchSettings,
     Validation,
+    choose_training,
+    estimate_search,
     make_status,
     read_records,
     run_search,
 )
 from gradveil.stops import say_on_stop
-from gradveil.training import TrainingSettings, train_enough
+from gradveil.training import TrainingSettings, load_given
 
 DEFAULTS = SearchSettings()
 PAGE_SECONDS = 2.0
 
-DataName = Annotated[str, typer.Option("--data", help="A name of 'gradveil data list', folder:PATH or npz:PATH.")]
-ModelName = Annotated[str, typer.Option("--model", help="Model, such as lenet-relu, convnet-16 or resnet20-4.")]
-CheckpointFile = Annotated[
-    Path | None,
-    typer.Option("--checkpoint", help="Weights of 'gradveil train' that S_pri is taken on; else they are trained."),
-]
 Epochs = Annotated[int | None, typer.Option("--epochs", help="Epochs of that training instead of its own number.")]
 StrategyName = Annotated[
     str, typer.Option("--strategy", help="racing, random (Algorithm 1, every score in full) or evolve.")
@@ -56,7 +70,7 @@ SelectName = Annotated[
 Candidates = Annotated[int, typer.Option("--candidates", help="How many policies to draw: C_max.")]
 Keep = Annotated[int, typer.Option("--keep", help="How many to keep: n.")]
 Length = Annotated[int, typer.Option("--length", help="The most transformations of a policy: k.")]
-Images = Annotated[int, typer.Option("--images", help="Test images for S_pri.")]
+Images = Annotated[int, typer.Option("--images", help="Test images for S_pri: how many at most.", rich_help_panel=WHAT)]
 ThresholdText = Annotated[
     str,
     typer.Option("--accuracy-threshold", help="The least S_acc: a score, as -1.5, a quantile, as 25%, or none."),
@@ -71,7 +85,6 @@ QuadratureName = Annotated[
     typer.Option("--quadrature", help="The rule that counts for S_pri. Default: lobatto-7; random: trapezoid-21."),
 ]
 ErrorShare = Annotated[float, typer.Option("--error", help="Share of the true best that racing may lose on average.")]
-WorkerCount = Annotated[int, typer.Option("--workers", help="Processes to use; the outcome does not depend on it.")]
 Validate = Annotated[int, typer.Option("--validate", help="Really attack and train with so many of the best.")]
 ValidationImages = Annotated[int, typer.Option("--validate-images", help="Images that each of them is attacked on.")]
 ValidationAttack = Annotated[str, typer.Option("--validate-attack", help="The attack that they are held against.")]
@@ -79,7 +92,6 @@ ValidationSteps = Annotated[
     int | None,
     typer.Option("--validate-steps", help="Steps of that attack, or of each member, instead of its own."),
 ]
-Resume = Annotated[bool, typer.Option("--resume", help="Go on with the search in the folder, with the same options.")]
 StatusFolder = Annotated[
     Path | None, typer.Option("--status", help="Show how far the search in this folder is, and stop.")
 ]
@@ -88,7 +100,7 @@ StatusFolder = Annotated[
 def search_policies(
     data: DataName = DEFAULTS.data,
     root: Root = None,
-    model: ModelName = DEFAULTS.model,
+    model: OptionalModel = None,
     checkpoint: CheckpointFile = None,
     epochs: Epochs = None,
     strategy: StrategyName = DEFAULTS.strategy,
@@ -109,12 +121,13 @@ def search_policies(
     validate_images: ValidationImages = 4,
     validate_attack: ValidationAttack = "standard",
     validate_steps: ValidationSteps = None,
-    resume: Resume = False,
+    resume: Resume = None,
     status: StatusFolder = None,
     out: Out = Path("runs/search"),
     overwrite: Overwrite = False,
+    dry_run: DryRun = False,
     seed: Seed = 0,
-    device: Device = "cpu",
+    device: Device = "auto",
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
@@ -125,26 +138,34 @@ def search_policies(
         return
     with progress_bar(console) as show:
         loaded = data_sets.load(data, root, show)
+    weights = None if checkpoint is None else load_given(checkpoint, model, loaded).checkpoint()
     settings = SearchSettings(
         data=data,
-        model=model,
+        model=model or DEFAULT_MODEL,
         strategy=strategy,  # type: ignore[arg-type]  # a wrong name is refused there
         score=score,
         select=select,  # type: ignore[arg-type]
         candidates=candidates,
         keep=keep,
         length=length,
-        images=images,
+        images=shrink(images, loaded, console.print),
         accuracy_threshold=accuracy_threshold,
         accuracy_batches=accuracy_batches,
         accuracy_sample=accuracy_sample,
         quadrature=quadrature,
         error=error,
-        training=choose_training(data, epochs, len(loaded.train)),
+        training=change_epochs(choose_training(data, len(loaded.train)), epochs),
         device=str(find_device(device)),
         seed=seed,
     )
     validation = Validation(validate_best, validate_attack, validate_images, validate_steps, workers)
+    if dry_run or not console.quiet:
+        estimate = estimate_search(settings, loaded, weights, workers)
+    if dry_run:
+        print_plan(console, as_json, "search", estimate)
+        return
+    if not console.quiet:
+        console.print(say_plan(estimate), highlight=False)
     page = SearchPage(out)
     say_on_stop(lambda: say_what_is_kept(out))
     with progress_bar(console) as show, gather_crew(workers, ray) as crew:
@@ -153,13 +174,14 @@ def search_policies(
             loaded,
             out,
             workers=crew,
-            resume=resume,
+            resume=resume is not None,
             overwrite=overwrite,
-            checkpoint=checkpoint,
+            checkpoint=weights,
             validation=validation,
             progress=show,
             on_change=page.follow,
         )
+    forget_request(out)
     page.write(read_records(out))
     if as_json:
         print_json(result.record)
@@ -172,7 +194,7 @@ def say_what_is_kept(folder: Path) -> str:
         return f"the result is kept in {folder}"
     if not (folder / JOURNAL).exists():
         return "nothing is kept: run it again"
-    return f"what is done is kept in {folder}: give the same options and --resume to go on"
+    return f"what is done is kept in {folder}: go on with {say_how_to_resume('search', folder)}"
 
 
 class SearchPage:
@@ -180,9 +202,13 @@ class SearchPage:
 
     def __init__(self, folder: Path) -> None:
         self.path, self.written = folder / PAGE, -PAGE_SECONDS
+        self.is_asked = False
 
     def follow(self, records: Records) -> None:
-        """Write the page if the last one is old."""
+        """Write the page if the last one is old; first of all, what the search was asked."""
+        if not self.is_asked:
+            write_request(self.path.parent)
+            self.is_asked = True
         if time.monotonic() - self.written > PAGE_SECONDS:
             self.write(records)
 
@@ -191,22 +217,31 @@ class SearchPage:
         self.written = time.monotonic()
 
 
-def choose_training(data: str, epochs: int | None, images: int) -> TrainingSettings:
-    """Choose the papers' training of a semi-trained model, with enough of a small data set, or a brief training."""
-    chosen = BRIEFLY_TRAINED if data == SAMPLE else train_enough(SEMI_TRAINED, images)
-    return chosen if epochs is None else replace(chosen, epochs=epochs)
+def change_epochs(training: TrainingSettings, epochs: int | None) -> TrainingSettings:
+    return training if epochs is None else replace(training, epochs=epochs)
 
 
 def show_status(folder: Path, console: Console, as_json: bool) -> None:
     """Print how far a search is, from its journal."""
-    status = make_status(read_records(folder))
+    status = make_status(read_records(folder), is_busy(folder))
+    stopped = not status.finished and not status.at_work
+    resume = say_how_to_resume("search", folder) if stopped else None
     if as_json:
         leaders = [
             {"policy": one.policy, "privacy": one.privacy, "images": one.images, "accuracy": one.accuracy_score}
             for one in status.leaders
         ]
         print_json(
-            {"finished": status.finished, "jobs": status.jobs, "seconds": status.seconds, "headline": status.headline}
+            {
+                "finished": status.finished,
+                "at_work": status.at_work,
+                "resume": resume,
+                "jobs": status.jobs,
+                "seconds": status.seconds,
+                "headline": status.headline,
+            }
             | {"scored": len(status.standings), "with_accuracy": status.with_accuracy, "leaders": leaders}
         )
     print_status(console, status)
+    if resume is not None:
+        console.print(f"Go on with: {resume}", highlight=False, soft_wrap=True)

@@ -8,9 +8,20 @@ import torch
 import typer
 
 from gradveil import data as data_sets
-from gradveil.cli.options import AsJson, Quiet, Seed, make_console, print_json, print_path
+from gradveil.cli.options import (
+    AsJson,
+    CheckpointFile,
+    DataName,
+    Quiet,
+    Root,
+    Seed,
+    StudyFolder,
+    make_console,
+    print_json,
+    print_path,
+)
 from gradveil.cli.progress import progress_bar
-from gradveil.cli.score import DataName, FormName, QuadratureName, StartName
+from gradveil.cli.score import FormName, QuadratureName, StartName
 from gradveil.cli.study_folders import keep_others_out
 from gradveil.experiments.single_transforms import (
     SingleSettings,
@@ -26,17 +37,14 @@ from gradveil.results import record, to_json, write_file
 from gradveil.scores import choose_privacy_images
 
 ModelName = Annotated[str, typer.Option("--model", help="The model to train; one of --checkpoint is its own.")]
-CheckpointFile = Annotated[
-    Path | None, typer.Option("--checkpoint", help="Semi-trained weights; without them a model is trained first.")
-]
 Images = Annotated[int, typer.Option("--images", help="Test images to score; 100 in the papers.")]
 Epochs = Annotated[int, typer.Option("--epochs", min=1, help="Epochs of training of the semi-trained model.")]
 Fraction = Annotated[float, typer.Option("--fraction", help="Share of the training images that it is trained on.")]
-Folder = Annotated[Path, typer.Option("--out", help="Folder of the study; run again with the same one to go on.")]
 
 
 def single_transforms(
     data: DataName = "fashion-mnist-sample",
+    root: Root = None,
     model: ModelName = "resnet20-1",
     checkpoint: CheckpointFile = None,
     images: Images = 100,
@@ -45,7 +53,7 @@ def single_transforms(
     start: StartName = "uniform",
     epochs: Epochs = 50,
     fraction: Fraction = 0.1,
-    out: Folder = Path("runs/single-transforms"),
+    out: StudyFolder = Path("runs/single-transforms"),
     seed: Seed = 0,
     quiet: Quiet = False,
     as_json: AsJson = False,
@@ -55,7 +63,7 @@ def single_transforms(
     torch.set_num_threads(1)
     chosen = SingleSettings(images, form, quadrature, start, seed)
     with progress_bar(console) as progress:
-        loaded = data_sets.load(data, None, progress)
+        loaded = data_sets.load(data, root, progress)
         # Refused now, not after the training.
         choose_privacy_images(loaded, images, seed)
         keep_others_out(out)

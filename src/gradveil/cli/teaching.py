@@ -6,6 +6,8 @@ from typing import Any
 import click
 from typer.core import TyperCommand, TyperGroup
 
+from gradveil.cli.runs import restore
+
 OWN = "package.module:object"
 PHOTOS = "folder:photos"
 EXAMPLES: dict[str, tuple[str, ...]] = {
@@ -90,7 +92,7 @@ def teach(command: click.Command, path: str) -> click.Command:
         # In typer's own mode the brackets of an option's help would be markup.
         command.rich_markup_mode = None
     examples = "\n".join(["\b", "Examples:", *(f"  {line}" for line in EXAMPLES[path])])
-    command.epilog = "\n\n".join([examples, *notes(command)])
+    command.epilog = "\n\n".join([examples, *([] if path.startswith("reproduce") else notes(command))])
     return command
 
 
@@ -118,7 +120,12 @@ def notes(command: click.Command) -> Iterator[str]:
 
 
 class GroupedCommand(TyperCommand):
-    """A command whose help shows its options under the headings that they name."""
+    """A command whose help shows its options under the headings that they name, and that goes on by itself."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Call the command; with --resume its options are those of the run there."""
+        restore(ctx)
+        return super().invoke(ctx)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         write_groups(self, ctx, formatter)

@@ -7,7 +7,14 @@ import torch
 import typer
 
 from gradveil import data as data_sets
-from gradveil.cli.options import AsJson, Quiet, make_console, print_json, print_path
+from gradveil.cli.options import (
+    AsJson,
+    Quiet,
+    StudyFolder,
+    make_console,
+    print_json,
+    print_path,
+)
 from gradveil.cli.progress import progress_bar
 from gradveil.cli.study_folders import prepare_folder
 from gradveil.errors import UnknownNameError
@@ -16,14 +23,13 @@ from gradveil.experiments import TOLD_ARMS, ToldStudy, told_trials, write_told_t
 Arms = Annotated[
     list[str] | None, typer.Option("--arm", help="Run this arm only, also several times; all unless given.")
 ]
-Folder = Annotated[Path, typer.Option("--out", help="Folder of the study; run again with the same one to go on.")]
 TableOnly = Annotated[bool, typer.Option("--table", help="Run nothing: write the tables of what is there.")]
 
 
 def told_study(
     arm: Arms = None,
     table: TableOnly = False,
-    out: Folder = Path("runs/told-defences"),
+    out: StudyFolder = Path("runs/told-defences"),
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:

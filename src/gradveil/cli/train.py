@@ -9,18 +9,37 @@ from typing import Annotated, Any
 
 import torch
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import ProgressColumn, Task
 from rich.table import Column, Table
 from rich.text import Text
 
 from gradveil import data as data_sets
-from gradveil.cli.data import Root
-from gradveil.cli.options import AsJson, Device, Out, Overwrite, Quiet, Run, Seed, make_console, print_json
-from gradveil.cli.policy_files import read_arm, read_policy
-from gradveil.cli.progress import progress_bar
+from gradveil.cli.arms import find_named, refuse_changed_models, write_arm
+from gradveil.cli.options import (
+    DEFAULT_MODEL,
+    DEFENCE_HELP,
+    WHAT,
+    AsJson,
+    DataName,
+    Device,
+    DryRun,
+    ModelName,
+    Out,
+    Overwrite,
+    PlainConsole,
+    Quiet,
+    Resume,
+    Root,
+    Seed,
+    count,
+    make_console,
+    print_json,
+)
+from gradveil.cli.plans import print_plan, say_plan
+from gradveil.cli.progress import progress_bar, single_bar
+from gradveil.cli.runs import Run
 from gradveil.data import DataSet
-from gradveil.defences import CropFlip, Defence, Guarantee, PolicyDefence, build_defended, list_edits, parse_defences
+from gradveil.defences import Defence, Guarantee, build_defended, list_edits
 from gradveil.errors import printable
 from gradveil.machine import find_device
 from gradveil.models import ModelSpec
@@ -32,11 +51,11 @@ from gradveil.training import (
     TrainingProgress,
     TrainingResult,
     TrainingSettings,
+    estimate_training,
     is_unfinished,
     parse_phase,
     train,
 )
-from gradveil.transforms import parse_policy
 
 SAMPLE = "fashion-mnist-sample"
 PIECES = ("resume.safetensors", "init.*", "step-*.*", "epoch-*.*", "final.*", "curves.*")
@@ -50,15 +69,16 @@ class Recipe(StrEnum):
     FAST = "fast"
 
 
-Data = Annotated[str, typer.Option("--data", help="A name of 'gradveil data list', folder:PATH or npz:PATH.")]
-Model = Annotated[str, typer.Option("--model", help="A model by name, or your own as package.module:factory.")]
 PolicyText = Annotated[
-    str, typer.Option("--policy", help="Transform every image, e.g. by 3-1-7+43-18-18 or policies.json.")
+    str,
+    typer.Option(
+        "--policy", help="Transform every image, e.g. by 3-1-7+43-18-18 or policies.json.", rich_help_panel=WHAT
+    ),
 ]
 Base = Annotated[bool, typer.Option("--base/--no-base", help="Random crop and flip of every image, before the policy.")]
 Defences = Annotated[
     list[str] | None,
-    typer.Option("--defence", help="Another defence as in an audit's arm, e.g. gaussian:1e-3; may be repeated."),
+    typer.Option("--defence", help=f"{DEFENCE_HELP}; after the policy. Repeat for more.", rich_help_panel=WHAT),
 ]
 RecipeName = Annotated[
     Recipe | None, typer.Option("--recipe", help="Default: fast on the bundled sample, paper elsewhere.")
@@ -74,13 +94,12 @@ Snapshots = Annotated[
 ]
 TestEvery = Annotated[int, typer.Option("--test-every", help="Epochs from one test to the next.")]
 Threads = Annotated[int | None, typer.Option("--threads", help="Default: as many as torch takes here.")]
-Resume = Annotated[bool, typer.Option("--resume", help="Go on with the run in the folder, with the same options.")]
 
 
 def train_model(
-    data: Data = SAMPLE,
+    data: DataName = SAMPLE,
     root: Root = None,
-    model: Model = "convnet-16",
+    model: ModelName = DEFAULT_MODEL,
     policy: PolicyText = "none",
     base: Base = True,
     defence: Defences = None,
@@ -92,9 +111,10 @@ def train_model(
     snapshots: Snapshots = "init,final",
     test_every: TestEvery = 1,
     threads: Threads = None,
-    resume: Resume = False,
+    resume: Resume = None,
     out: Out = Path("runs/train"),
     overwrite: Overwrite = False,
+    dry_run: DryRun = False,
     seed: Seed = 0,
     device: Device = "auto",
     quiet: Quiet = False,
@@ -105,12 +125,22 @@ def train_model(
     chosen = {"epochs": epochs, "batch_size": batch_size, "learning_rate": learning_rate, "threads": threads}
     settings = choose_settings(data, recipe, chosen, fraction, test_every)
     phases = split_phases(snapshots)
-    defences = choose_defences(base, policy, defence or [])
+    arm = write_arm(base, policy, defence or [])
+    named = find_named([], [arm])
+    refuse_changed_models(named.defences)
+    defences = named.arm(arm).defences
     place = find_device(device)
     with progress_bar(console) as loading:
         loaded = data_sets.load(data, root, loading)
     spec, network = build_model(model, loaded, seed, defences)
-    with Run("train", out, is_unfinished, PIECES).folder(resume, overwrite) as folder:
+    if dry_run or not console.quiet:
+        estimate = estimate_training(network, loaded, settings, defences, seed, place)
+    if dry_run:
+        print_plan(console, as_json, "train", estimate)
+        return
+    if not console.quiet:
+        console.print(say_plan(estimate), highlight=False)
+    with Run("train", out, is_unfinished, PIECES).folder(resume is not None, overwrite) as folder:
         with training_bar(console) as progress:
             result = train(
                 network,
@@ -122,10 +152,12 @@ def train_model(
                 device=place,
                 folder=folder,
                 spec=spec,
-                resume=resume,
+                resume=resume is not None,
+                code=named.sources,
                 progress=progress,
             )
-        options = {"data": data, "model": model, "defences": [*map(str, defences)], "seed": seed, "device": str(place)}
+        options: dict[str, Any] = {"data": data, "model": model, "arm": arm, "defences": [*map(str, defences)]}
+        options |= {"code": named.sources, "seed": seed, "device": str(place)}
         edits = list_edits(spec.build(generator(seed, "model")), network)
         written = write_results(folder, {**options, **settings.to_record()}, network, edits, result)
     if as_json:
@@ -149,15 +181,6 @@ def split_phases(text: str) -> list[str]:
     return list(dict.fromkeys(str(parse_phase(name)) for name in (*names, "final")))
 
 
-def choose_defences(base: bool, policy: str, others: Sequence[str]) -> list[Defence]:
-    """Put the base augmentation first, then the policy: the order of the papers' code."""
-    policies = parse_policy(read_policy(policy))
-    defences: list[Defence] = [CropFlip()] if base else []
-    if str(policies) != "none":
-        defences.append(PolicyDefence(policies))
-    return [*defences, *parse_defences(part for text in others for part in read_arm(text).split(","))]
-
-
 def build_model(name: str, data: DataSet, seed: int, defences: Sequence[Defence]) -> tuple[ModelSpec, torch.nn.Module]:
     """Build the model and let the defences change it before it is trained."""
     spec = ModelSpec(name, data.shape, data.classes, data.mean, data.std)
@@ -179,15 +202,11 @@ def write_results(
         "snapshots": {phase: f"{phase}.safetensors" for phase in result.snapshots},
         "curves": "curves.jsonl",
     }
-    title = f"{settings['model']} on {settings['data']}, {settings['recipe']} recipe, {name_defences(settings)}"
+    title = f"{settings['model']} on {settings['data']}, {settings['recipe']} recipe, {settings['arm']}"
     write_file(folder / "curves.png", draw_curves({settings["model"]: result.curves}, title))
     written = record("train", settings, figures)
     write_file(folder / "train.json", to_json(written))
     return written
-
-
-def name_defences(settings: dict[str, Any]) -> str:
-    return ", then ".join(settings["defences"]) or "no augmentation"
 
 
 def summary(written: dict[str, Any], folder: Path) -> Table:
@@ -195,8 +214,10 @@ def summary(written: dict[str, Any], folder: Path) -> Table:
     settings = written["settings"]
     table = Table("", Column("", overflow="fold"), show_header=False, box=None, pad_edge=False)
     table.add_row("model", f"{settings['model']} ({written['parameters']:,} parameters)")
-    table.add_row("images", printable(f"{settings['data']}; {name_defences(settings)}"))
-    table.add_row("training", f"{settings['recipe']} recipe, {settings['epochs']} epochs, {written['seconds']:.0f} s")
+    table.add_row("images", printable(f"{settings['data']}; {settings['arm']}"))
+    table.add_row(
+        "training", f"{settings['recipe']} recipe, {count(settings['epochs'], 'epoch')}, {written['seconds']:.0f} s"
+    )
     table.add_row("loss", settings["loss"])
     for edit in written["model_edits"]:
         table.add_row("model changed", edit)
@@ -215,20 +236,10 @@ class RateColumn(ProgressColumn):
 
 
 @contextmanager
-def training_bar(console: Console) -> Iterator[Callable[[TrainingProgress], None]]:
+def training_bar(console: PlainConsole) -> Iterator[Callable[[TrainingProgress], None]]:
     """Show how far training is, with its rate, the time left and the latest figures."""
-    columns = (TextColumn("{task.description}"), BarColumn(), RateColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:
-        tasks: list[TaskID] = []
-
-        def report(now: TrainingProgress) -> None:
-            done, total = now.step * now.batch_size, now.steps * now.batch_size
-            if not tasks:
-                # It begins where the run is, so that a resumed one shows its true rate.
-                tasks.append(bars.add_task("", total=total, completed=done))
-            bars.update(tasks[0], completed=done, description=describe_progress(now))
-
-        yield report
+    with single_bar(console, RateColumn()) as show:
+        yield lambda now: show(describe_progress(now), now.step * now.batch_size, now.steps * now.batch_size)
 
 
 def describe_progress(now: TrainingProgress) -> str:

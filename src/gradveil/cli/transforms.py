@@ -8,9 +8,20 @@ import typer
 from rich.table import Table
 
 from gradveil import data
-from gradveil.cli.options import AsJson, Overwrite, Quiet, Seed, make_console, print_json
+from gradveil.cli.image_choice import choose_images
+from gradveil.cli.options import (
+    WHAT,
+    AsJson,
+    DataName,
+    Overwrite,
+    Quiet,
+    Root,
+    Seed,
+    make_console,
+    print_json,
+)
 from gradveil.cli.progress import progress_bar
-from gradveil.errors import SettingsError, printable
+from gradveil.errors import printable
 from gradveil.reports import draw_catalogue, draw_policies
 from gradveil.results import PRIVATE, record, to_json, write_file
 from gradveil.rng import generator
@@ -29,8 +40,10 @@ CatalogueName = Annotated[
 PolicyText = Annotated[str | None, typer.Option("--policy", help="Show this policy step by step, e.g. 3-1-7.")]
 RequiredPolicy = Annotated[str, typer.Option("--policy", help="What to apply, e.g. 3-1-7+43-18-18.")]
 Sheet = Annotated[Path | None, typer.Option("--sheet", help="Draw what they do into this PNG file.")]
-Data = Annotated[str, typer.Option("--data", help="Whose test images to draw: see 'gradveil data list'.")]
-Images = Annotated[int, typer.Option("--images", help="How many images to draw.")]
+Images = Annotated[
+    str,
+    typer.Option("--images", help="Test images to draw: how many, or their places, as in 3,14.", rich_help_panel=WHAT),
+]
 In = Annotated[Path, typer.Argument(metavar="IN", help="A folder of images, an .npz file or an idx file.")]
 To = Annotated[Path, typer.Argument(metavar="OUT", help="A new folder, or a new file of the same kind.")]
 
@@ -41,8 +54,9 @@ def show(
     catalogue: CatalogueName = "v1",
     policy: PolicyText = None,
     sheet: Sheet = None,
-    data_set: Data = SAMPLE,
-    images: Images = 4,
+    data_set: DataName = SAMPLE,
+    root: Root = None,
+    images: Images = "4",
     seed: Seed = 0,
     quiet: Quiet = False,
     as_json: AsJson = False,
@@ -53,7 +67,7 @@ def show(
     chosen = find_catalogue(catalogue)
     policies = None if policy is None else parse_policy(policy, None if "/" in policy else chosen)
     if sheet is not None:
-        draw_sheet(sheet, chosen, policies, data_set, images, seed)
+        draw_sheet(sheet, chosen, policies, data.load(data_set, root), images, seed)
     if as_json:
         named = chosen if policies is None else policies.catalogue
         settings = {"catalogue": named.name, "policy": policies and str(policies), "seed": seed}
@@ -66,11 +80,9 @@ def show(
 
 
 def draw_sheet(
-    path: Path, catalogue: Catalogue, policies: PolicySet | None, data_set: str, images: int, seed: int
+    path: Path, catalogue: Catalogue, policies: PolicySet | None, loaded: data.DataSet, images: str, seed: int
 ) -> None:
-    if images < 1:
-        raise SettingsError(f"--images {images}: draw at least 1")
-    chosen = data.load(data_set).test.images[:images]
+    chosen = loaded.test.images[list(choose_images(images, loaded, seed))]
     if policies is None:
         write_file(path, draw_catalogue(catalogue, chosen), PRIVATE)
     else:

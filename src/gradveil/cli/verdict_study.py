@@ -8,7 +8,16 @@ import typer
 
 from gradveil import data as data_sets
 from gradveil.cli.crews import RayAddress, gather_crew
-from gradveil.cli.options import AsJson, Quiet, make_console, print_json, print_path
+from gradveil.cli.options import (
+    AsJson,
+    Quiet,
+    Root,
+    StudyFolder,
+    WorkerCount,
+    make_console,
+    print_json,
+    print_path,
+)
 from gradveil.cli.progress import progress_bar
 from gradveil.cli.study_folders import keep_others_out, own_journal
 from gradveil.errors import UnknownNameError
@@ -18,16 +27,10 @@ from gradveil.results import record, to_json, write_file
 Parts = Annotated[
     list[str] | None, typer.Option("--part", help=f"One of {', '.join(VERDICT_PARTS)}; all unless given.")
 ]
-Folder = Annotated[Path, typer.Option("--out", help="Folder of the study; run again with the same one to go on.")]
 Colour = Annotated[
     str | None, typer.Option("--colour", help="Colour images, e.g. cifar100; without them their audits are not run.")
 ]
-Root = Annotated[
-    Path | None,
-    typer.Option("--root", help="Folder that holds the data sets, instead of $GRADVEIL_DATA or the user's cache."),
-]
 TableOnly = Annotated[bool, typer.Option("--table", help="Run nothing: write the table of what is there.")]
-WorkerCount = Annotated[int, typer.Option("--workers", help="Processes to use; the figures do not depend on it.")]
 
 
 def verdict(
@@ -37,7 +40,7 @@ def verdict(
     table: TableOnly = False,
     workers: WorkerCount = 1,
     ray: RayAddress = None,
-    out: Folder = Path("runs/verdict"),
+    out: StudyFolder = Path("runs/verdict"),
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:

@@ -6,9 +6,10 @@ word `no-base` in the list there is no base augmentation: `gaussian:1e-3,no-base
 `crop-flip`, and that of an arm with `no-base` is `none`.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from types import MappingProxyType
 
 import torch
 
@@ -35,6 +36,7 @@ NO_BASE = "no-base"
 RANDOM = "random-policy"
 RANDOM_POLICIES = 10
 STEPS = 3
+NOTHING: Mapping[str, Defence] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -98,8 +100,10 @@ DEFENCES: dict[str, Callable[[str], Defence]] = {
 }
 
 
-def parse_arm(text: str) -> Arm:
+def parse_arm(text: str, own: Mapping[str, Defence] = NOTHING) -> Arm:
     """Turn the string of an arm into its defences, in the order in which they act.
+
+    `own` holds defences of a person's own by the names that they have in the text.
 
     >>> parse_arm("policy:3-1-7").defences
     (CropFlip(crop-flip), PolicyDefence(policy:3-1-7))
@@ -107,16 +111,16 @@ def parse_arm(text: str) -> Arm:
     if text == "none":
         return Arm(text, ())
     parts = text.split(",")
-    defences = parse_defences(part for part in parts if part != NO_BASE)
+    defences = parse_defences((part for part in parts if part != NO_BASE), own)
     if not defences:
         raise SettingsError(f"arm '{text}' names no defence: write none, crop-flip, policy:X or policy:X,{NO_BASE}")
     based = NO_BASE in parts or any(isinstance(defence, CropFlip) for defence in defences)
     return Arm(text, defences if based else (CropFlip(), *defences))
 
 
-def parse_defences(texts: Iterable[str]) -> tuple[Defence, ...]:
+def parse_defences(texts: Iterable[str], own: Mapping[str, Defence] = NOTHING) -> tuple[Defence, ...]:
     """Turn `name:parameters` strings into defences that can stand in this order."""
-    defences = tuple(parse_defence(text) for text in texts)
+    defences = tuple(own[text] if text in own else parse_defence(text) for text in texts)
     check_order(defences)
     return defences
 

@@ -21,7 +21,7 @@ from gradveil.reports import Bar
 from gradveil.rng import generator
 from gradveil.scores import PrivacyScore, choose_privacy_images, function_of
 from gradveil.study import OnProgress, WorkItem, run_missing
-from gradveil.training import PAPER, Checkpoint, is_unfinished, load_checkpoint, train
+from gradveil.training import PAPER, Checkpoint, is_unfinished, load_given, train
 from gradveil.transforms import CATALOGUE, Policy
 from gradveil.workers import Report, Shared, Workers
 
@@ -126,7 +126,8 @@ class SingleTransforms:
 
     def load(self, path: Path) -> Checkpoint:
         """Load weights for these images."""
-        loaded = load_checkpoint(path, self.model if ":" in self.model else None)
+        described = path.with_suffix(".json").exists() and ":" not in self.model
+        loaded = load_given(path, None if described else self.model, self.data).checkpoint()
         if loaded.spec.shape != self.data.shape or loaded.spec.classes != self.data.classes:
             raise SettingsError(f"{path} is for other images than {self.data.name}: choose the data it was trained on")
         return loaded

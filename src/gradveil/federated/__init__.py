@@ -3,6 +3,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from gradveil.federated.estimate import estimate_federated
 from gradveil.federated.outcomes import Dropped, FederatedResult, RoundOutcome
 from gradveil.federated.participants import ClientWork, Participants
 from gradveil.federated.ring import run_decentralised
@@ -65,6 +66,7 @@ __all__ = [
     "Participants",
     "Recording",
     "RoundOutcome",
+    "estimate_federated",
     "find_capsules",
     "is_unfinished",
     "observe",

@@ -1,12 +1,14 @@
 """The honest-but-curious server: it attacks the updates that it captured, round by round."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from gradveil.attacks import Attack
 from gradveil.audit import AuditReport, load_capsules
 from gradveil.capsule import name_capsule
 from gradveil.data import DataSet
+from gradveil.defences import Defence
 from gradveil.errors import DataError
 from gradveil.federated.coordinator import CAPSULES
 
@@ -35,11 +37,13 @@ def observe(
     folder: Path,
     data: DataSet,
     rounds: Sequence[int],
-    attacks: Sequence[str | Attack] = ("standard",),
+    attacks: Sequence[str | Attack] | Mapping[str, Attack] = ("standard",),
     *,
     steps: int | None = None,
     together: bool = False,
     model: str | None = None,
+    own: Mapping[str, Defence] | None = None,
+    code: Mapping[str, str] | None = None,
     seed: int = 0,
     device: str = "cpu",
     progress: OnProgress | None = None,
@@ -47,8 +51,8 @@ def observe(
     """Attack every captured update of these rounds and score it by the truth that the clients kept.
 
     With `together` the rounds of one client that show as many images of the same labels are attacked as one. Public
-    images exclude those of the victims' updates.
+    images exclude those of the victims' updates. `own` and `code` are as in `load_capsules` and `AuditSettings`.
     """
     paths = find_capsules(folder, rounds)
-    audit = load_capsules(paths, data, attacks, steps=steps, model=model, seed=seed, together=together)
-    return audit.run(device, progress)
+    audit = load_capsules(paths, data, attacks, steps=steps, model=model, seed=seed, together=together, own=own)
+    return replace(audit, code=code or {}).run(device, progress)

@@ -35,7 +35,7 @@ class Participants:
 
     def __init__(self, settings: FederatedSettings, data: DataSet) -> None:
         self.settings, self.data = settings, data
-        self.arm: Arm = parse_arm(settings.arm)
+        self.arm: Arm = parse_arm(settings.arm, settings.own)
         self.spec = ModelSpec(settings.model, data.shape, data.classes, data.mean, data.std)
 
     @cached_property

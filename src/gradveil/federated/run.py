@@ -59,6 +59,8 @@ def run_federated(
         raise UnknownNameError("engine", engine, get_args(EngineName))
     if workers < 1:
         raise SettingsError(f"{workers} workers: give 1 or more")
+    if settings.own and engine == "deployment":
+        raise SettingsError(f"a deployment knows no defences of your own: leave out {', '.join(settings.own)}")
     check_topology(topology, engine, secure, checkpoints)
     folder.mkdir(parents=True, exist_ok=True)
     if not resume:

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 from gradveil.data import DataSet, parse_partition
-from gradveil.defences import parse_arm
+from gradveil.defences import Defence, parse_arm
 from gradveil.errors import SettingsError
 from gradveil.losses import parse_loss
 from gradveil.results import read_settings
@@ -32,7 +32,8 @@ class FederatedSettings:
     `local` says and the server adds the mean of the weight changes; the local rate falls linearly to zero over the
     rounds. With `server_momentum` the server adds a running sum of the means instead. Means are weighted by the
     clients' numbers of images. A round with fewer than `least_valid` valid replies ends the run; None asks for more
-    than half of the clients. `timeout` is in seconds for each round.
+    than half of the clients. `timeout` is in seconds for each round. `own` holds defences of a person's own by the
+    names that the arm gives them, and `code` the SHA-256 of their source; records hold the latter only.
     """
 
     data: str = "fashion-mnist-sample"
@@ -50,10 +51,14 @@ class FederatedSettings:
     largest_norm: float = 1e4
     timeout: float = 600.0
     seed: int = 0
+    own: Mapping[str, Defence] = field(default_factory=dict, repr=False, hash=False)
+    code: dict[str, str] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         derive(self.seed)
-        parse_arm(self.arm)
+        if not all(isinstance(defence, Defence) for defence in self.own.values()):
+            raise SettingsError("own holds something that is no defence: give gradveil.Defence objects by their names")
+        parse_arm(self.arm, self.own)
         parse_partition(self.partition)
         object.__setattr__(self, "local", replace(self.local, loss=parse_loss(self.training.loss)))
         if self.algorithm not in ("fedsgd", "fedavg"):
@@ -100,7 +105,9 @@ class FederatedSettings:
 
     def to_record(self) -> dict[str, Any]:
         """Return the settings as they stand in JSON."""
-        return {**asdict(self), "local": self.local.to_record(), "training": self.training.to_record()}
+        record = {**asdict(self), "local": self.local.to_record(), "training": self.training.to_record()}
+        left_out = {"own"} if self.code else {"own", "code"}
+        return {name: value for name, value in record.items() if name not in left_out}
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> "FederatedSettings":

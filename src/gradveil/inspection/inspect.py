@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -203,9 +204,9 @@ def judge(name: str, parameter: Tensor, bias: Tensor | None, isolation: Isolatio
     return replace(layer, reasons=tuple(measure.reason.format(measure.show(value)) for measure, value in odd))
 
 
-def choose_images(spec: ModelSpec, data: str | None, seed: int = 0) -> Tensor:
+def choose_images(spec: ModelSpec, data: str | None, seed: int = 0, root: Path | None = None) -> Tensor:
     """Take images to try a model on: of `data`, or of the bundled sample, brought to the model's shape."""
-    chosen = load(data or "fashion-mnist-sample").test.images
+    chosen = load(data or "fashion-mnist-sample", root if data else None).test.images
     order = torch.randperm(len(chosen), generator=generator(seed, "inspection", "images"))[: BATCHES * IMAGES]
     channels, height, width = spec.shape
     pixels = F.interpolate(to_pixels(chosen[order]), (height, width), mode="bilinear", antialias=True).clamp(0, 1)

@@ -1,12 +1,9 @@
 """A person's own model: `package.module:name`, a function that makes it or the class of its module."""
 
-import importlib
 import inspect
 import math
-import sys
 from collections.abc import Callable, Sequence
 from copy import deepcopy
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -14,6 +11,7 @@ from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
 from gradveil.errors import SettingsError
+from gradveil.own_code import import_named, in_one_line
 
 Shape = tuple[int, int, int]
 Factory = Callable[[Shape, int, Sequence[float], Sequence[float]], nn.Module]
@@ -27,27 +25,12 @@ SIGNATURE = "(shape, classes, mean, std), or no arguments"
 
 def import_factory(name: str) -> Factory:
     """Import what `package.module:name` names, from the current folder too, and adapt it to the four arguments."""
-    module, _, attribute = name.partition(":")
-    search_current_folder()
-    try:
-        target = getattr(importlib.import_module(module), attribute)
-    except (Exception, SystemExit) as error:  # importing runs a person's own code, which can raise anything
-        raise SettingsError(
-            f"model '{name}' cannot be imported: {in_one_line(error)}; write package.module:function for a module in "
-            "the current folder or on Python's path"
-        ) from error
+    target = import_named("model", name)
     if not callable(target):
         raise SettingsError(
             f"model '{name}' is {type(target).__name__}: it must be a function or a class that takes {SIGNATURE}"
         )
     return adapt(name, target)
-
-
-def search_current_folder() -> None:
-    """Put the current folder first on Python's path, as `python -m` does; worker processes inherit the path."""
-    folder = str(Path.cwd())
-    if folder not in sys.path:
-        sys.path.insert(0, folder)
 
 
 def adapt(name: str, target: Callable[..., Any]) -> Factory:
@@ -74,12 +57,6 @@ def adapt(name: str, target: Callable[..., Any]) -> Factory:
         return model
 
     return make
-
-
-def in_one_line(error: BaseException) -> str:
-    """Say what an error of a person's own code was; torch writes several lines."""
-    text = " ".join(str(error).split())
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 def check_model(model: object, name: str, shape: Shape, classes: int) -> None:

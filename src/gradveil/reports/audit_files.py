@@ -12,7 +12,7 @@ from gradveil.reports.audit_record import Cell, Record, check_record, leak_of, m
 from gradveil.reports.audit_table import write_csv
 from gradveil.reports.pictures import draw_grid, to_png
 from gradveil.reports.sealed_page import is_unchanged, seals_in
-from gradveil.results import PRIVATE, SEAL, read_sealed, seal, to_json, write_file
+from gradveil.results import OPEN, PRIVATE, SEAL, read_sealed, seal, to_json, write_file
 
 RECORD, TABLE, PAGE, PICTURES, GRIDS = "audit.json", "audit.csv", "report.html", "pictures.safetensors", "pictures"
 PICTURES_HASH = "pictures_sha256"
@@ -20,18 +20,20 @@ GRID_COLUMNS = 24
 """The most pictures across one grid: of more images the worst, the least and an even spread between them."""
 
 
-def write_audit(folder: Path, record: Record, pictures: Pictures) -> dict[str, Any]:
+def write_audit(folder: Path, record: Record, pictures: Pictures, originals: bool = True) -> dict[str, Any]:
     """Write all files of an audit and return the sealed record; `audit.json` comes last and marks the run as complete.
 
     The record gets the hash of the pictures before it is sealed. Files with pictures can be read by their owner only.
+    Without `originals` no picture is written, rebuilt ones neither: where an attack works, they show the same.
     """
     sealed = seal({**record, PICTURES_HASH: hash_pictures(pictures)})
     check_record(sealed)
     check_count(sealed, pictures, folder)
-    write_pictures(folder / PICTURES, pictures, sealed[SEAL])
-    write_grids(folder / GRIDS, sealed, pictures)
+    if originals:
+        write_pictures(folder / PICTURES, pictures, sealed[SEAL])
+        write_grids(folder / GRIDS, sealed, pictures)
     write_file(folder / TABLE, write_csv(sealed))
-    write_file(folder / PAGE, render_audit(sealed, pictures), PRIVATE)
+    write_file(folder / PAGE, render_audit(sealed, pictures, originals), PRIVATE if originals else OPEN)
     write_file(folder / RECORD, to_json(sealed))
     return sealed
 

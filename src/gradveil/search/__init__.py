@@ -7,6 +7,7 @@ import sys
 from types import ModuleType
 
 from gradveil.search.baseline import find_indistinct
+from gradveil.search.estimate import estimate_search
 from gradveil.search.folder import PAGE, RESULT
 from gradveil.search.outcome import Outcome, ScoredCandidate
 from gradveil.search.own import choose_training, search_policies
@@ -34,6 +35,7 @@ __all__ = [
     "ValidatedPolicy",
     "Validation",
     "choose_training",
+    "estimate_search",
     "find_front",
     "find_indistinct",
     "make_hybrid",

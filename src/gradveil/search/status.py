@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gradveil.errors import OutputError
 from gradveil.search.baseline import NONE
@@ -35,20 +35,26 @@ class SearchStatus:
     standings: tuple[Standing, ...]
     leaders: tuple[Standing, ...]
     validations: tuple[Line, ...]
+    at_work: bool = True
 
     @property
     def headline(self) -> str:
         """Say in a line how far it is."""
         counts = f"{len(self.standings)} different policies scored, {self.with_accuracy} with S_acc"
+        if not self.finished and not self.at_work:
+            return f"stopped, {len(self.standings)} of {self.settings.candidates} candidates scored"
         state = "finished" if self.finished else "no score yet" if not self.jobs else "at work"
         last = f"; round {self.rounds[-1]['number']} of {self.rounds[-1]['of']} done" if self.rounds else ""
         return f"{state}: {counts}{last}; {self.seconds:.0f} s of processor time"
 
 
-def make_status(records: Records) -> SearchStatus:
-    """Put the journal's lines together; lines that no search wrote are refused."""
+def make_status(records: Records, at_work: bool = True) -> SearchStatus:
+    """Put the journal's lines together; lines that no search wrote are refused.
+
+    A search that is neither finished nor `at_work` was stopped.
+    """
     try:
-        return put_together(records)
+        return replace(put_together(records), at_work=at_work)
     except (TypeError, ValueError, KeyError, AttributeError, ArithmeticError) as error:
         raise OutputError(f"the journal holds a line that no search wrote: {error}; restore it") from error
 

@@ -3,6 +3,7 @@
 from gradveil.training.checkpoint import Checkpoint, Weights, check_fit, load_checkpoint, save_checkpoint
 from gradveil.training.curves import Epoch, read_curves
 from gradveil.training.enough import train_enough
+from gradveil.training.estimate import estimate_training
 from gradveil.training.given import GivenWeights, load_given
 from gradveil.training.loop import TrainingProgress, TrainingResult, accuracy, train
 from gradveil.training.own import train_model
@@ -26,6 +27,7 @@ __all__ = [
     "Weights",
     "accuracy",
     "check_fit",
+    "estimate_training",
     "is_unfinished",
     "load_checkpoint",
     "load_given",

@@ -2,7 +2,7 @@
 
 import pickle
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +11,12 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from gradveil.data import DataSet
+from gradveil.defences import Defence
 from gradveil.errors import CheckpointError
 from gradveil.losses import CrossEntropy, Loss
 from gradveil.models import ModelSpec
 from gradveil.training.checkpoint import (
+    Checkpoint,
     Weights,
     check_finite,
     check_shapes,
@@ -22,6 +24,8 @@ from gradveil.training.checkpoint import (
     load_checkpoint,
     shapes_of,
 )
+from gradveil.training.phases import GIVEN
+from gradveil.training.settings import BRIEF
 
 WRAPPERS = ("state_dict", "model_state_dict", "model")
 """Under these names others keep the weights beside an optimiser's state or an epoch's number."""
@@ -32,11 +36,18 @@ PARALLEL = "module."
 
 @dataclass(frozen=True, eq=False)
 class GivenWeights:
-    """Weights that fit the model of `spec`, and the loss they were trained with as far as it is known."""
+    """Weights that fit the model of `spec` as `defences` changed it; loss and phase as far as they are known."""
 
     spec: ModelSpec
     weights: Weights
     loss: Loss
+    phase: str = GIVEN
+    defences: tuple[Defence, ...] = ()
+
+    def checkpoint(self) -> Checkpoint:
+        """Return them as a checkpoint, to build the model with."""
+        settings = replace(BRIEF, loss=str(self.loss)).to_record()
+        return Checkpoint(self.weights, self.spec, {"settings": settings}, self.defences)
 
 
 def load_given(path: Path, model: str | None, data: DataSet) -> GivenWeights:
@@ -47,7 +58,8 @@ def load_given(path: Path, model: str | None, data: DataSet) -> GivenWeights:
     if path.suffix == ".safetensors" and path.with_suffix(".json").exists():
         loaded = load_checkpoint(path, model)
         check_data(path, loaded.spec, data)
-        return GivenWeights(loaded.spec, loaded.weights, loaded.loss)
+        phase = str(loaded.made.get("phase", "final"))
+        return GivenWeights(loaded.spec, loaded.weights, loaded.loss, phase, loaded.defences)
     if model is None:
         raise CheckpointError(f"{path} does not say what model it fits: name the model with --model")
     spec = ModelSpec(model, data.shape, data.classes, data.mean, data.std)

@@ -3,7 +3,7 @@
 import logging
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -67,19 +67,22 @@ def train(
     spec: ModelSpec | None = None,
     resume: bool = False,
     progress: Callable[[TrainingProgress], None] | None = None,
+    code: Mapping[str, str] | None = None,
 ) -> TrainingResult:
     """Train `model` in place and keep its weights at the named phases; it ends in evaluation mode.
 
     The model hooks of the defences belong to whoever builds the model; here their other hooks act.
     With `folder`, snapshots, curves and a state to resume from are kept there; `spec` then makes each snapshot a
-    checkpoint that can be loaded without the model at hand.
+    checkpoint that can be loaded without the model at hand. `code` holds the SHA-256 of the source of defences of a
+    person's own, by name; a run is not resumed with other code.
     """
     if resume and folder is None:
         raise SettingsError("there is nothing to resume without a folder: name the folder of the run")
     with threads(settings.threads):
         run = TrainingRun(model, data, settings, defences, seed, torch.device(device))
         wanted = phase_steps(phases, run.steps_per_epoch, settings.epochs)
-        records = RunFolder(folder, spec, run.describe(phases, spec)) if folder else None
+        made = {**run.describe(phases, spec), **({"code": dict(code)} if code else {})}
+        records = RunFolder(folder, spec, made) if folder else None
         snapshots: dict[str, Weights] = {}
         if records and resume:
             snapshots = restore(run, wanted, records)

@@ -1,0 +1,56 @@
+"""How long an audit will take, from a short probe on this machine."""
+
+import math
+from copy import deepcopy
+from dataclasses import replace
+
+import torch
+
+from gradveil.audit.audit import Audit
+from gradveil.audit.budget import measure_rate
+from gradveil.client import Client
+from gradveil.machine import Estimate, threads, time_call
+from gradveil.rng import generator
+
+PROBE_STEPS = 3
+
+
+def estimate_audit(audit: Audit, workers: int) -> Estimate:
+    """Count the cells, the attacks on one image and the gradients of an audit that stops nowhere early, and time it."""
+    settings = audit.settings
+    cells = len(audit.arms) * len(settings.phases) * len(audit.attacks)
+    attacks = cells * (settings.images + settings.canaries)
+    own = {name: attack.gradients for name, attack in audit.attacks.items()}
+    gradients = attacks // len(own) * sum(own.values())
+    steps = count_training_steps(audit)
+    jobs = cells * math.ceil(settings.images / max(settings.group, settings.images_per_round))
+    seconds = 0.0
+    if gradients:
+        rate = measure_rate(*audit.probe(), settings.threads, PROBE_STEPS, repeats=2)
+        seconds += gradients / rate / max(1, min(workers, jobs))
+    if steps:
+        seconds += steps * time_training_step(audit) / max(1, min(workers, len(audit.arms)))
+    counts = {"cells": cells, "attacks on one image": attacks, "gradients": gradients, "training steps": steps}
+    uncounted = [name for name, number in own.items() if number == 0]
+    notes = (f"{', '.join(uncounted)}: takes no steps; its time is not in the estimate",) if uncounted else ()
+    return Estimate(counts, seconds, notes)
+
+
+def count_training_steps(audit: Audit) -> int:
+    """Count the steps of all trainings before the attacks."""
+    if set(audit.trained_phases) <= {"init"}:
+        return 0
+    training = audit.settings.training
+    images = len(audit.data.train) - audit.reserved
+    return len(audit.arms) * training.epochs * training.steps_per_epoch(images)
+
+
+def time_training_step(audit: Audit) -> float:
+    """Time one step of the training without a defence."""
+    training, images = audit.settings.training, audit.data.train
+    size = min(training.batch_size, len(images))
+    batch = images.take(torch.arange(size)).batch()
+    client = Client(deepcopy(audit.model), replace(training.local(), batch_size=size))
+    weights = client.model.state_dict()
+    with threads(audit.settings.threads):
+        return time_call(lambda: client.update(weights, batch, (), generator(0, "estimate")))
