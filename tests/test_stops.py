@@ -205,7 +205,7 @@ def test_a_stopped_command_says_how_to_go_on(
     command = [sys.executable, "-m", "gradveil", *words, "--out", str(out)]
     with started(command, scratch, lambda: ready(out)) as process:
         said = stop(process, number, group)
-    assert f"what is done is kept in {out}: give the same options and --resume to go on" in said
+    assert f"what is done is kept in {out}: go on with gradveil {words[0]} --resume {out}" in said
     assert list_files(scratch) == []
 
 

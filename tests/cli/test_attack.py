@@ -51,7 +51,7 @@ def test_a_budget_is_recorded_with_what_it_came_to(tmp_path: Path, monkeypatch: 
 def test_json_is_the_record_and_nothing_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(monkeypatch, *TINY, "--images", "5,", "--hide-labels", "--out", str(tmp_path / "a"), "--json") == 0
+    assert run(monkeypatch, *TINY, "--images", "5,", "--labels", "hidden", "--out", str(tmp_path / "a"), "--json") == 0
     record = json.loads(capsys.readouterr().out)
     assert [row["image"] for row in record["rows"]] == [5]
     assert record["settings"]["labels"] == "hidden"
@@ -69,9 +69,9 @@ def test_an_attacker_may_know_the_policy(tmp_path: Path, monkeypatch: pytest.Mon
         (("--attack", "adam-cosin"), "did you mean 'adam-cosine'"),
         (("--budget", "0"), "more than 0"),
         (("--images", "many"), "give a number"),
-        (("--images", "0"), "give 1 to"),
+        (("--images", "0"), "give 1 or more"),
         (("--images", "3,3"), "different places"),
-        (("--images", "9999"), "give 1 to"),
+        (("--images", "9999,"), "places from 0 to 999"),
         (("--phase", "final"), "--checkpoint"),
         (("--checkpoint", "nowhere.safetensors"), "cannot be read"),
         (("--attack", "analytic", "--steps", "5"), "takes no steps"),

@@ -76,8 +76,8 @@ def test_an_audit_out_of_space_has_a_way_on(
     assert shown.count("\n") == 1
     if out.exists():
         assert run(monkeypatch, *words, "--out", str(out)) == 2
-        assert "go on with --resume, start again with --overwrite" in capsys.readouterr().err
-        assert run(monkeypatch, "audit", "--resume", "--workers", "1", "--out", str(out)) == 0
+        assert f"go on with --resume {out}, start again with --overwrite" in capsys.readouterr().err
+        assert run(monkeypatch, "audit", "--resume", str(out), "--workers", "1") == 0
     else:
         assert run(monkeypatch, *words, "--out", str(out)) == 0
     assert {path.name for path in out.iterdir()} == {*WRITTEN, "pictures", "pictures.safetensors"}
@@ -223,13 +223,19 @@ def test_trained_weights_are_attacked_as_they_are(
         (("--policy", ""), "none"),
         (("--defence", "hope"), "policy"),
         (("--images", "0"), "1 or more"),
-        (("--images", "-4"), "1 or more"),
-        (("--images", "1001"), "fewer"),
+        (("--images", "-4"), "give a number"),
+        (("--images", "1001,"), "other places"),
+        (("--stps", "3"), "did you mean --steps?; see gradveil audit --help"),
+        (("--data", "src"), "write folder:src"),
+        (("--attack", "no_such:thing"), "cannot be imported"),
+        (("--defence", "math:pi"), "'math:pi' is float"),
+        (("--resume", "nowhere"), "leave out --out"),
         (("--phase", "later"), "init, step-N, epoch-N or final"),
         (("--phase", "epoch-9"), "epoch-3"),
         (("--phase", "given"), "weights that come from elsewhere"),
-        (("--checkpoint", "nowhere.pt"), "name the model with --model"),
-        (("--checkpoint", "nowhere.pt", "--model", "lenet"), "is no file"),
+        (("--checkpoint", "nowhere.pt"), "no such file"),
+        (("--checkpoint", "README.md"), "name the model with --model"),
+        (("--checkpoint", "nowhere.pt", "--model", "lenet"), "no such file"),
         (("--checkpoint", "nowhere.pt", "--phase", "final"), "leave out --phase"),
         (("--loss", "hope"), "cross-entropy"),
         (("--labels", "guessed"), "known or hidden"),
@@ -246,7 +252,6 @@ def test_trained_weights_are_attacked_as_they_are(
         (("--canary", "-1"), "0 or more"),
         (("--fail-above", "-3"), "decibels from 0"),
         (("--ray", "nowhere"), "HOST:PORT"),
-        (("--resume",), "no unfinished audit to resume"),
         (("--together",), "name them with --capsule"),
     ],
 )

@@ -75,7 +75,7 @@ def left(killed: Path, tmp_path: Path) -> Path:
 @pytest.mark.slow
 def test_after_a_kill_the_record_is_the_same(left: Path, tmp_path: Path) -> None:
     old = times_of(kept_files(left))
-    with start("audit", "--resume", "--out", str(left), "--quiet", "--workers", "1") as resumed:
+    with start("audit", "--resume", str(left), "--quiet", "--workers", "1") as resumed:
         while resumed.poll() is None:
             assert times_of(list(old)).items() <= old.items(), "a kept job was run again"
             time.sleep(0.1)
@@ -90,13 +90,13 @@ def test_after_a_kill_the_record_is_the_same(left: Path, tmp_path: Path) -> None
 
 @pytest.mark.slow
 def test_other_options_are_refused_and_the_same_are_not(left: Path) -> None:
-    done = finish("audit", "--resume", "--out", str(left), "--images", "5", "--workers", "1")
+    done = finish("audit", "--resume", str(left), "--images", "5", "--workers", "1")
     assert done.returncode == 2
     assert done.stderr.startswith(
         f"gradveil: the audit in {left} was started otherwise: settings.images was 4 and is 5"
     )
     assert done.stderr.count("\n") == 1
-    assert finish(*WORDS, "--resume", "--out", str(left)).returncode == 0
+    assert finish(*WORDS, "--resume", str(left)).returncode == 0
 
 
 @pytest.mark.slow
@@ -113,7 +113,7 @@ def test_a_damaged_kept_file_is_one_line(left: Path) -> None:
         content = bytearray(path.read_bytes())
         content[-3] ^= 1
         path.write_bytes(content)
-    done = finish("audit", "--resume", "--out", str(left))
+    done = finish("audit", "--resume", str(left))
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
     assert "was changed or damaged" in done.stderr

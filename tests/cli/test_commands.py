@@ -30,7 +30,7 @@ def start(*arguments: str) -> "subprocess.CompletedProcess[str]":
         (["--version"], 0, "gradveil 0."),
         (["--help"], 0, "List, describe and download data sets."),
         (["-h"], 0, "Usage:"),
-        (["adit"], 2, "No such command 'adit'. Did you mean 'audit'?"),
+        (["adit"], 2, "gradveil: no such command 'adit', did you mean 'audit'?; see gradveil --help"),
     ],
 )
 def test_nothing_heavy_is_imported_before_a_command_needs_it(arguments: list[str], code: int, message: str) -> None:

@@ -157,7 +157,7 @@ def test_the_best_are_really_attacked_and_trained(gradveil: Command, given: tupl
     assert "Really attacked" in found.out
     assert "Really attacked" in (tmp_path / "run" / "index.html").read_text()
     lines = (tmp_path / "run" / "journal.jsonl").read_bytes()
-    again = gradveil("search", *ALONE, *options, "--resume", "--out", tmp_path / "run")
+    again = gradveil("search", *ALONE, *options, "--resume", tmp_path / "run")
     assert again.code == 0
     assert (tmp_path / "run" / "journal.jsonl").read_bytes() == lines
 
@@ -199,7 +199,7 @@ def no_cluster() -> Iterator[str]:
         (("--validate", "1", "--validate-images", "5000"), "attack fewer"),
         (("--model", "lennet"), "lenet"),
         (("--checkpoint", "missing.safetensors"), "cannot be read"),
-        (("--resume",), "without --resume"),
+        (("--resume", "nowhere"), "leave out --out"),
         (("--ray", "nowhere"), "HOST:PORT"),
         (("--ray", "ray://127.0.0.1:1"), "HOST:PORT"),
     ],
@@ -247,7 +247,7 @@ def test_a_journal_of_another_study_is_left_alone(gradveil: Command, given: tupl
     assert "median" in found.err
     before = (out / "journal.jsonl").read_bytes()
     assert "go on with --resume" in gradveil("search", *ALONE, *given, "--out", out).err
-    found = gradveil("search", *ALONE, *given, "--resume", "--out", out)
+    found = gradveil("search", *ALONE, *given, "--accuracy-threshold", "-18", "--resume", out)
     assert (found.code, found.err.count("\n")) == (2, 1)
     assert "accuracy_threshold was -1.5 and is -18" in found.err
     (out / "notes").mkdir()
@@ -282,7 +282,7 @@ def test_a_full_disk_ends_in_one_line_and_the_search_goes_on_later(
     assert error.startswith("gradveil: cannot write ")
     assert error.count("\n") == 1
     assert (out / "journal.jsonl").read_bytes().endswith(b"}\n")
-    assert gradveil("search", *ALONE, *given, "--resume", "--out", out).code == 0
+    assert gradveil("search", "--resume", out).code == 0
     assert len(record_of(out)["policies"]) == 3
 
 
@@ -315,7 +315,7 @@ def test_a_killed_search_goes_on_to_the_same_bits(gradveil: Command, given: tupl
         assert time.monotonic() < deadline, "workers outlive their driver"
         time.sleep(0.05)
     before = (cut / "journal.jsonl").read_bytes()
-    assert gradveil("search", *ALONE, *given, "--resume", "--out", cut).code == 0
+    assert gradveil("search", "--resume", cut).code == 0
     assert (cut / "journal.jsonl").read_bytes().startswith(before[: before.rfind(b"\n") + 1])
     assert gradveil("search", *ALONE, *given, "--out", whole).code == 0
     assert same(record_of(cut)) == same(record_of(whole))

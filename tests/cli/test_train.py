@@ -61,7 +61,7 @@ def test_what_a_training_left_has_a_way_on(train: Command, tmp_path: Path, left:
     refused = train(*QUICK, "--out", str(tmp_path))
     assert refused.code == 2
     assert "--overwrite" in refused.err
-    assert train(*QUICK, "--out", str(tmp_path), "--resume").code == 2
+    assert train(*QUICK, "--resume", str(tmp_path)).code == 2
     assert train(*QUICK, "--out", str(tmp_path), "--overwrite").code == 0
     assert load_checkpoint(tmp_path / "final.safetensors").spec.name == "lenet-relu"
     assert not (tmp_path / ".gradveil.lock").exists()
@@ -69,8 +69,8 @@ def test_what_a_training_left_has_a_way_on(train: Command, tmp_path: Path, left:
 
 def test_a_second_training_in_the_folder_is_refused(train: Command, tmp_path: Path) -> None:
     with only_command(tmp_path, "audit"):
-        for options in ((), ("--resume",), ("--overwrite",)):
-            refused = train(*QUICK, "--out", str(tmp_path), *options)
+        for options in (("--out",), ("--resume",), ("--overwrite", "--out")):
+            refused = train(*QUICK, *options, str(tmp_path))
             assert refused.code == 2
             assert refused.err == (
                 f"gradveil: another command is at work in {tmp_path}: wait for it, or choose another folder with "
@@ -183,7 +183,8 @@ def test_a_model_of_ones_own_from_the_working_folder(
         (("--learning-rate", "1e9"), "diverged"),
         (("--device", "tpu"), "device 'tpu'"),
         (("--seed", "-1"), "seed -1"),
-        (("--resume",), "no run to resume"),
+        (("--resume", "nowhere"), "leave out --out"),
+        (("--epoch", "1"), "did you mean --epochs?; see gradveil train --help"),
     ],
 )
 def test_wrong_input_is_one_line_and_leaves_nothing_behind(
@@ -232,7 +233,7 @@ def test_a_killed_run_goes_on_to_the_same_bits(train: Command, tmp_path: Path) -
     assert process.wait() == -signal.SIGKILL
     assert not (cut / "train.json").exists()
     assert "go on with --resume" in train(*LONG, "--threads", "1", "--out", str(cut)).err
-    assert start(cut, "--resume").wait() == 0
+    assert train("--resume", str(cut), "--quiet").code == 0
     assert start(whole).wait() == 0
     for phase in record_of(whole)["snapshots"]:
         assert (cut / f"{phase}.safetensors").read_bytes() == (whole / f"{phase}.safetensors").read_bytes()

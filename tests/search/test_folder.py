@@ -29,7 +29,7 @@ def test_nothing_to_resume_is_said(tmp_path: Path) -> None:
 def test_an_unfinished_search_is_not_begun_again(tmp_path: Path) -> None:
     with opened_folder(tmp_path / "run", SMALL, False, False):
         pass
-    message = "go on with --resume, start again with --overwrite"
+    message = "go on with --resume .*, start again with --overwrite"
     with pytest.raises(OutputError, match=message), opened_folder(tmp_path / "run", SMALL, False, False):
         pass
     with opened_folder(tmp_path / "run", SMALL, True, False) as (journal, records):

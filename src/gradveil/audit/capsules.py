@@ -51,6 +51,7 @@ class CapsuleAudit:
     rule: Rule = field(default_factory=Rule)
     together: bool = False
     code: Mapping[str, str] = field(default_factory=dict)
+    arm_name: str | None = None
 
     def __post_init__(self) -> None:
         if not self.rounds:
@@ -67,9 +68,9 @@ class CapsuleAudit:
 
     @property
     def arm(self) -> Arm:
-        """The defences that the capsules name, as an arm."""
+        """The defences that the capsules name, as an arm; whoever ran the training may know its name."""
         defences = next(iter(self.rounds.values())).known_defences
-        return Arm(",".join(map(str, defences)) or "none", defences)
+        return Arm(self.arm_name or ",".join(map(str, defences)) or "none", defences)
 
     def public_data(self) -> DataSet:
         """Leave out of the training split every image that the truth names."""

@@ -153,7 +153,7 @@ def federate(
         title = f"{settings.model} on {settings.data}, {settings.clients} clients, {settings.algorithm}, {settings.arm}"
         write_file(folder / "curve.png", draw_rounds(result.rounds, title))
         if observed:
-            watched = Observation(observed, observe_steps, together, model, seed)
+            watched = Observation(observed, observe_steps, together, model, arm, seed)
             attack_captured(folder, loaded, named, watched, console)
     if as_json:
         print_json(json.loads((folder / "federate.json").read_text()))
@@ -169,6 +169,7 @@ class Observation:
     steps: int | None
     together: bool
     model: str
+    arm: str
     seed: int
 
 
@@ -189,6 +190,7 @@ def attack_captured(
             model=watched.model if ":" in watched.model else None,
             own=named.by_their_words(),
             code=named.sources,
+            arm=watched.arm,
             seed=watched.seed,
             progress=lambda stage, share: show(stage, round(100 * share), 100),
         )

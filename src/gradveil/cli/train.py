@@ -54,6 +54,7 @@ from gradveil.training import (
     estimate_training,
     is_unfinished,
     parse_phase,
+    phase_steps,
     train,
 )
 
@@ -133,6 +134,7 @@ def train_model(
     with progress_bar(console) as loading:
         loaded = data_sets.load(data, root, loading)
     spec, network = build_model(model, loaded, seed, defences)
+    phase_steps(phases, settings.steps_per_epoch(len(loaded.train)), settings.epochs)
     if dry_run or not console.quiet:
         estimate = estimate_training(network, loaded, settings, defences, seed, place)
     if dry_run:

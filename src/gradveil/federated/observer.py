@@ -44,6 +44,7 @@ def observe(
     model: str | None = None,
     own: Mapping[str, Defence] | None = None,
     code: Mapping[str, str] | None = None,
+    arm: str | None = None,
     seed: int = 0,
     device: str = "cpu",
     progress: OnProgress | None = None,
@@ -51,8 +52,9 @@ def observe(
     """Attack every captured update of these rounds and score it by the truth that the clients kept.
 
     With `together` the rounds of one client that show as many images of the same labels are attacked as one. Public
-    images exclude those of the victims' updates. `own` and `code` are as in `load_capsules` and `AuditSettings`.
+    images exclude those of the victims' updates. `own` and `code` are as in `load_capsules` and
+    `AuditSettings`; `arm` is what the run calls its defences.
     """
     paths = find_capsules(folder, rounds)
     audit = load_capsules(paths, data, attacks, steps=steps, model=model, seed=seed, together=together, own=own)
-    return replace(audit, code=code or {}).run(device, progress)
+    return replace(audit, code=code or {}, arm_name=arm).run(device, progress)

@@ -34,8 +34,8 @@ def opened_folder(
         raise OutputError(f"{folder} holds no search to resume: start one there without --resume")
     if begun and not (folder / RESULT).exists() and not resume and not overwrite:
         raise OutputError(
-            f"{folder} holds an unfinished search: go on with --resume, start again with --overwrite, or choose "
-            "another folder with --out"
+            f"{folder} holds an unfinished search: go on with --resume {folder}, start again with --overwrite, or "
+            "choose another folder with --out"
         )
     claim = claimed_folder(folder, COMMAND, overwrite, PIECES)
     with only_command(folder, COMMAND) if resume else claim:

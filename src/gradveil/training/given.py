@@ -55,6 +55,8 @@ def load_given(path: Path, model: str | None, data: DataSet) -> GivenWeights:
 
     Nothing in the file is run: torch's own files are read as tensors only.
     """
+    if not path.exists():
+        raise CheckpointError(f"{path} cannot be read: there is no such file; name one that holds weights")
     if path.suffix == ".safetensors" and path.with_suffix(".json").exists():
         loaded = load_checkpoint(path, model)
         check_data(path, loaded.spec, data)
