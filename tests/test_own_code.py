@@ -69,6 +69,8 @@ def test_own_names(name: str) -> None:
     assert is_own(name)
 
 
-@pytest.mark.parametrize("name", ["fast", "gaussian:1e-3", "policy:3-1-7", "a:", ":b", "a b:c", "clip:clip=1", "../a:b"])
+@pytest.mark.parametrize(
+    "name", ["fast", "gaussian:1e-3", "policy:3-1-7", "a:", ":b", "a b:c", "clip:clip=1", "../a:b"]
+)
 def test_other_names(name: str) -> None:
     assert not is_own(name)

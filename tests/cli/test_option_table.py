@@ -5,7 +5,18 @@ import pytest
 
 from gradveil.cli.commands import COMMANDS, load_command
 
-COMMON = ("--out", "--seed", "--device", "--workers", "--quiet", "--json", "--root", "--checkpoint", "--labels", "--images")
+COMMON = (
+    "--out",
+    "--seed",
+    "--device",
+    "--workers",
+    "--quiet",
+    "--json",
+    "--root",
+    "--checkpoint",
+    "--labels",
+    "--images",
+)
 NO_DRAWS = "nothing is drawn at random"
 NO_MODEL = "it runs no model"
 NO_WEIGHTS = "it takes no weights"
@@ -165,8 +176,11 @@ def test_an_option_means_the_same_everywhere(option: str, words: str) -> None:
 
 
 def test_out_is_a_folder_except_for_the_one_page_of_a_report() -> None:
-    helps = {path: options_of(command)["--out"].help or "" for path, command in ALL.items() if path not in ("report",)
-             and "--out" in options_of(command)}
+    helps = {
+        path: options_of(command)["--out"].help or ""
+        for path, command in ALL.items()
+        if path not in ("report",) and "--out" in options_of(command)
+    }
     assert {path: text for path, text in helps.items() if not text.startswith("Folder ")} == {}
 
 
