@@ -7,10 +7,11 @@ STAMP := $(VENV)/.installed
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help install audit test test-fast lint format docs bench clean
+.PHONY: help install audit shell test test-fast lint format docs bench clean
 
 help:
 	@echo "make audit            install, then audit the bundled sample (report in runs/audit)"
+	@echo "make shell            a shell in which 'gradveil …' works"
 	@echo "make test             install, then run every test"
 	@echo "make test-fast        the same without the tests marked slow"
 	@echo "make lint             ruff check, ruff format --check, mypy --strict"
@@ -30,6 +31,10 @@ $(VENV)/.installed-docs: $(STAMP)
 
 audit: $(STAMP)
 	$(BIN)/gradveil audit --out runs/audit --overwrite
+	@echo "'make shell' opens a shell in which the README's 'gradveil …' lines work as printed."
+
+shell: $(STAMP)
+	@PATH="$(CURDIR)/$(BIN):$$PATH" VIRTUAL_ENV="$(CURDIR)/$(VENV)" $${SHELL:-sh} -i
 
 test: $(STAMP)
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
