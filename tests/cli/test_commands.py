@@ -1,5 +1,6 @@
 """The command line starts without torch, and its table of commands says what the commands say of themselves."""
 
+import re
 import subprocess
 import sys
 
@@ -38,6 +39,16 @@ def test_nothing_heavy_is_imported_before_a_command_needs_it(arguments: list[str
     assert ended.returncode == code
     assert message in ended.stdout + ended.stderr
     assert ended.stdout.splitlines()[-1] == "imported:"
+
+
+@pytest.mark.parametrize("word", ["--help", "--version", "adit", "--hlep"])
+def test_the_start_imports_few_modules(word: str) -> None:
+    """Half a second of processor time is the limit; modules are counted, because a busy machine has no clock."""
+    count = f"{START}    print('modules:', len(sys.modules), *sorted({{'rich', 'asyncio'}} & set(sys.modules)))\n"
+    ended = subprocess.run([sys.executable, "-c", count, word], capture_output=True, text=True, check=False)
+    counted = re.search(r"modules: (\d+)$", ended.stdout, re.MULTILINE)
+    assert counted is not None, ended.stdout
+    assert int(counted[1]) < 250
 
 
 def test_a_command_imports_what_it_needs() -> None:

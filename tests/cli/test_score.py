@@ -117,11 +117,10 @@ def test_the_loss_of_the_checkpoint_counts_and_is_named(
         (("3", "--start", "zeros"), "unknown start"),
         (("3", "--accuracy-form", "theirs"), "unknown form of S_acc"),
         (("3", "--images", "0"), "give from 1 to 800"),
-        (("3", "--images", "900"), "give from 1 to 800"),
         (("3", "--batches", "0"), "give 1 or more"),
         (("3", "--threads", "0"), "give 1 or more"),
         (("3", "--model", "resnet"), "unknown model"),
-        (("3", "--checkpoint", "missing.safetensors"), "missing.json cannot be read"),
+        (("3", "--checkpoint", "missing.safetensors"), "missing.safetensors cannot be read"),
         (("3", "--figure", "no/where/f.png"), "there is no folder no/where"),
     ],
 )

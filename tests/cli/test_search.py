@@ -21,6 +21,7 @@ import pytest
 from gradveil import data
 from gradveil.cli import main
 from gradveil.errors import MissingExtraError
+from gradveil.folders import only_command
 from gradveil.models import ModelSpec
 from gradveil.rng import generator
 from gradveil.training import save_checkpoint
@@ -186,7 +187,7 @@ def no_cluster() -> Iterator[str]:
         (("--keep", "13"), "keep 13 of 12"),
         (("--candidates", "0"), "1 or more"),
         (("--length", "4"), "from 1 to 3"),
-        (("--images", "50"), "from 1 to"),
+        (("--images", "0"), "1 or more"),
         (("--strategy", "magic"), "racing"),
         (("--score", "beauty"), "s-pri"),
         (("--select", "luck"), "mean-variance"),
@@ -253,7 +254,14 @@ def test_a_journal_of_another_study_is_left_alone(gradveil: Command, given: tupl
     (out / "notes").mkdir()
     assert gradveil("search", "--status", out / "notes").code == 2
     assert (out / "journal.jsonl").read_bytes() == before
-    assert "at work" in gradveil("search", "--status", out).out
+    # Nobody holds its lock: it was stopped.
+    shown = gradveil("search", "--status", out).out
+    assert shown.startswith("stopped, ")
+    assert f"Go on with: gradveil search --resume {out}" in shown
+    status = json.loads(gradveil("search", "--status", out, "--json").out)
+    assert (status["at_work"], status["resume"]) == (False, f"gradveil search --resume {out}")
+    with only_command(out, "search"):
+        assert gradveil("search", "--status", out).out.startswith("at work")
     assert 'http-equiv="refresh"' in (out / "index.html").read_text()
 
 

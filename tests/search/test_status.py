@@ -1,5 +1,6 @@
 """How far a search is, from its journal."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,5 +19,6 @@ def test_the_status_tells_how_far_it_is(run: Runner, whole: tuple[Path, SearchRe
     early = make_status(read_records(tmp_path / "search"))
     assert not early.finished
     assert "at work" in early.headline
+    assert replace(early, at_work=False).headline.startswith("stopped, ")
     assert len(early.leaders) == 4
     assert not any(one.exact for one in early.leaders)

@@ -42,7 +42,9 @@ class SearchStatus:
         """Say in a line how far it is."""
         counts = f"{len(self.standings)} different policies scored, {self.with_accuracy} with S_acc"
         if not self.finished and not self.at_work:
-            return f"stopped, {len(self.standings)} of {self.settings.candidates} candidates scored"
+            # Where too few qualify, more are drawn than were asked for.
+            of = f" of {self.settings.candidates}" if len(self.standings) <= self.settings.candidates else ""
+            return f"stopped, {len(self.standings)}{of} candidates scored"
         state = "finished" if self.finished else "no score yet" if not self.jobs else "at work"
         last = f"; round {self.rounds[-1]['number']} of {self.rounds[-1]['of']} done" if self.rounds else ""
         return f"{state}: {counts}{last}; {self.seconds:.0f} s of processor time"
