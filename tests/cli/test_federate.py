@@ -12,7 +12,9 @@ from pathlib import Path
 import pytest
 
 from gradveil.cli import federate, main
-from gradveil.cli.federate import choose_local, make_table, read_rounds, write_arm
+from gradveil.cli.arms import write_arm
+from gradveil.cli.federate import choose_local, read_rounds
+from gradveil.cli.federate_tables import make_table
 from gradveil.errors import SettingsError
 from gradveil.federated import FEDAVG, Dropped, RoundOutcome
 from gradveil.federated.state import read_state

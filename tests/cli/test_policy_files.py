@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from gradveil.cli import main
+from gradveil.cli.arms import write_arm
 from gradveil.cli.policy_files import read_arm, read_policy
-from gradveil.cli.train import choose_defences
 from gradveil.errors import PolicyError
 from gradveil.results import seal
 
@@ -60,8 +60,8 @@ def test_ranks_that_are_not_there_are_refused(file: Path, rank: str) -> None:
 
 
 def test_training_takes_them(file: Path) -> None:
-    assert [*map(str, choose_defences(True, str(file), []))] == ["crop-flip", "policy:3-1-7+43-18-18"]
-    assert [*map(str, choose_defences(False, "none", [f"policy:{file}#1,clip:1"]))] == ["policy:3-1-7", "clip:1"]
+    assert write_arm(True, str(file), []) == "policy:3-1-7+43-18-18"
+    assert write_arm(False, "none", [f"policy:{file}#1,clip:1"]) == "policy:3-1-7,clip:1,no-base"
 
 
 def test_the_audit_takes_them(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

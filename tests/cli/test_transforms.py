@@ -145,7 +145,7 @@ def test_earlier_results_are_kept_unless_asked(
         (["--policy", "3-1-7-2"], "'2' at character 7 is step 4: a policy has at most 3"),
         (["--catalogue", "v2"], "unknown catalogue 'v2': choose from v1, wide"),
         (["--sheet", "no/such/folder/sheet.png"], "cannot write no/such/folder/sheet.png"),
-        (["--sheet", "sheet.png", "--images", "0"], "--images 0: draw at least 1"),
+        (["--sheet", "sheet.png", "--images", "0"], "images '0': give 1 or more"),
         (["apply", "--policy", "3", "nothing-here", "out"], "nothing-here does not exist: give a folder of images"),
         (["apply", "--policy", "3", "in", "in/out"], "in/out is within in: write the copy somewhere else"),
         (["apply", "--policy", "3", "in/notes.txt", "out"], "no .npz file and no idx3-ubyte file"),

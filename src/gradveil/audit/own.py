@@ -54,6 +54,9 @@ def audit_model(
     base = find_preset(preset) if settings is None else settings
     loaded = find_data(data, test)
     first = (GIVEN,) if isinstance(model, nn.Module) else ("init",)
+    if images is None and settings is None:
+        # Few images are all attacked; a number that someone asks for is refused if there are fewer.
+        images = min(base.images, len(loaded.test))
     given: dict[str, Any] = {"images": images, "seed": seed, "phases": phases or (None if settings else first)}
     changes = {name: value for name, value in given.items() if value is not None}
     if "phases" in changes:

@@ -11,7 +11,8 @@ from gradveil.results import record
 def say_plan(estimate: Estimate) -> str:
     """Say in a line how much work it is, and how long it may take."""
     work = ", ".join(name_count(noun, number) for noun, number in estimate.counts.items() if number)
-    return f"At most {work}: about {say_seconds(estimate.seconds)} here."
+    seconds = say_seconds(estimate.seconds)
+    return f"At most {work}: {seconds if seconds.startswith('under') else f'about {seconds}'} here."
 
 
 def name_count(noun: str, number: int) -> str:

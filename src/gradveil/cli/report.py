@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import Console
 
 from gradveil.cli.options import AsJson, Quiet, make_console, print_json, print_path
 from gradveil.errors import DataError, OutputError, SettingsError, printable
@@ -38,9 +39,7 @@ def report(
     if verify:
         if out is not None or no_originals:
             raise SettingsError("--verify writes nothing: leave out --out and --no-originals")
-        lines = verify_all(folders)
-        for line in lines:
-            console.print(printable(line), highlight=False, soft_wrap=True)
+        lines = verify_all(folders, console)
         if as_json:
             print_json(record("report", {"folders": [*map(str, folders)]}, {"verified": lines}))
         return
@@ -50,14 +49,16 @@ def report(
     print_path(console, path)
 
 
-def verify_all(folders: list[Path]) -> list[str]:
-    """Return one line for each folder that holds; the first error stands for all that do not."""
+def verify_all(folders: list[Path], console: Console) -> list[str]:
+    """Print and return one line for each folder that holds; the first error stands for all that do not."""
     lines, problems = [], []
     for folder in folders:
         try:
             lines.append(verify_audit(folder))
         except DataError as error:
             problems.append(str(error))
+        else:
+            console.print(printable(lines[-1]), highlight=False, soft_wrap=True)
     if problems:
         raise DataError("does not hold: " + "; ".join(problems))
     return lines
