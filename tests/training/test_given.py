@@ -69,7 +69,7 @@ def write(path: Path, content: object) -> None:
         (lambda path: path.write_text("hello"), "lenet", "cannot be read as weights"),
         (lambda path: path.write_bytes(b""), "lenet", "cannot be read as weights"),
         (lambda path: path.mkdir(), "lenet", "is no file"),
-        (lambda _: None, "lenet", "is no file"),
+        (lambda _: None, "lenet", "no such file"),
         (
             lambda path: write(path, {name: tensor * torch.nan for name, tensor in make_weights().items()}),
             "lenet",
