@@ -4,7 +4,6 @@ import hashlib
 import importlib
 import re
 import sys
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -75,11 +74,6 @@ def hash_source(name: str) -> str:
     module: ModuleType = sys.modules[name.partition(":")[0]]
     path = module.__dict__.get("__file__")
     return hashlib.sha256(Path(path).read_bytes() if path else b"").hexdigest()
-
-
-def list_sources(objects: Mapping[str, OwnObject[Any]]) -> dict[str, str]:
-    """List the hashes by the names that were given, as records hold them."""
-    return {one.name: one.sha256 for one in objects.values()}
 
 
 def search_current_folder() -> None:

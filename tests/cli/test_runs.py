@@ -63,7 +63,9 @@ def test_what_is_given_again_counts(tmp_path: Path) -> None:
     assert call("--resume", str(tmp_path), "--steps", "8")["steps"] == 8
 
 
-@pytest.mark.parametrize("words", [("--model", "evil:run"), ("--defence", "clip:1,evil.code:Run")])
+@pytest.mark.parametrize(
+    "words", [("--model", "evil:run"), ("--model", "clip:run"), ("--defence", "clip:1,evil.code:Run")]
+)
 def test_code_is_not_imported_because_a_file_names_it(tmp_path: Path, words: tuple[str, str]) -> None:
     cut_short(tmp_path, *words)
     with pytest.raises(SettingsError) as refused:

@@ -14,7 +14,6 @@ from gradveil.cli.runs import is_own_part, say_how_to_resume
 from gradveil.data import DataSet
 from gradveil.defences import expand_arms
 from gradveil.errors import SettingsError
-from gradveil.own_code import is_own
 from gradveil.training import GIVEN, load_given, train_enough
 
 UNDEFENDED = "none"
@@ -95,7 +94,8 @@ def prepare(
 
 def check_code(folder: Path, stored: AuditSettings, words: Sequence[str | None]) -> None:
     """Refuse to import what a file names: a person names their own code again, and is told how."""
-    needed = {*stored.code, *([stored.model] if is_own(stored.model) else ())}
+    needed = {name for name in (stored.model, *stored.attacks) if ":" in name}
+    needed |= {part for arm in stored.arms for part in arm.split(",") if is_own_part(part)}
     said = {part for text in words if text is not None for part in text.split(",")}
     if needed - said:
         line = say_how_to_resume("audit", folder, name_code(stored))
@@ -104,8 +104,8 @@ def check_code(folder: Path, stored: AuditSettings, words: Sequence[str | None])
 
 def name_code(settings: AuditSettings) -> list[str]:
     """Write the options that name code of a person's own; attacks and arms are named all or not at all."""
-    words = ["--model", settings.model] if is_own(settings.model) else []
-    if any(name in settings.code for name in settings.attacks):
+    words = ["--model", settings.model] if ":" in settings.model else []
+    if any(":" in name for name in settings.attacks):
         words += [word for name in settings.attacks for word in ("--attack", name)]
     if any(is_own_part(part) for arm in settings.arms for part in arm.split(",")):
         asked = [arm for arm in settings.arms if arm != UNDEFENDED or not settings.control]

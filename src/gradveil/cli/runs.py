@@ -105,7 +105,7 @@ def restore(context: click.Context) -> None:
     stored = asked.get("options")
     if asked.get("command") != context.info_name or not isinstance(stored, dict):
         raise OutputError(f"{folder} holds a run of another command: resume it with gradveil {asked.get('command')}")
-    missing = [name for name in CODE if names_code(stored.get(name)) and not is_given(context, name)]
+    missing = [name for name in CODE if names_code(name, stored.get(name)) and not is_given(context, name)]
     if missing:
         line = say_how_to_resume(str(context.info_name), Path(folder), name_code(stored))
         raise SettingsError(f"the run in {folder} uses code of your own, which a file cannot name: write {line}")
@@ -119,10 +119,13 @@ def is_given(context: click.Context, name: str) -> bool:
     return context.get_parameter_source(name) is ParameterSource.COMMANDLINE
 
 
-def names_code(value: Any) -> bool:
+def names_code(option: str, value: Any) -> bool:
     """Tell whether what was given for an option names code of a person's own; an arm may name some among others."""
-    texts = value if isinstance(value, (list, tuple)) else [value]
-    return any(is_own_part(part) for text in texts if isinstance(text, str) for part in text.split(","))
+    texts = [str(text) for text in (value if isinstance(value, (list, tuple)) else [value])]
+    if option == "defence":
+        return any(is_own_part(part) for text in texts for part in text.split(","))
+    # No model or attack of ours has a colon in its name.
+    return any(":" in text for text in texts)
 
 
 def is_own_part(part: str) -> bool:
@@ -137,7 +140,7 @@ def name_code(options: Mapping[str, Any]) -> list[str]:
     words = []
     for name in CODE:
         value = options.get(name)
-        if names_code(value):
+        if names_code(name, value):
             texts = value if isinstance(value, (list, tuple)) else [value]
             words += [word for text in texts for word in (f"--{name.replace('_', '-')}", str(text))]
     return words
