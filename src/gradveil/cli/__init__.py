@@ -2,7 +2,6 @@
 
 import os
 import sys
-from difflib import get_close_matches
 from typing import Annotated, NoReturn
 
 import click
@@ -10,6 +9,7 @@ import typer
 
 from gradveil import __version__
 from gradveil.cli.commands import COMMANDS, LazyGroup, add_entries
+from gradveil.cli.option_names import check_options, say_unknown
 from gradveil.errors import GradveilError, InputError, printable
 from gradveil.stops import is_stopped, watched
 
@@ -55,6 +55,7 @@ def main() -> None:
         try:
             try:
                 check_arguments(sys.argv[1:])
+                check_options(sys.argv[1:])
                 code = app(prog_name="gradveil", standalone_mode=False)
             finally:
                 sys.stdout.flush()
@@ -80,9 +81,7 @@ def describe_usage(error: click.UsageError) -> str:
     named = next((word for word in sys.argv[1:2] if word in COMMANDS), "")
     command = f"gradveil {named}".rstrip() if error.ctx is None else error.ctx.command_path
     if isinstance(error, click.NoSuchOption):
-        near = get_close_matches(error.option_name, error.possibilities or [], n=1)
-        hint = f", did you mean {near[0]}?" if near else ""
-        return f"there is no option {error.option_name}{hint}; see {command} --help"
+        return say_unknown(error.option_name, list(error.possibilities or []), command)
     message = error.format_message().rstrip(".").replace(". Did you", ", did you")
     return f"{message[:1].lower()}{message[1:]}; see {command} --help"
 

@@ -23,7 +23,8 @@ def option(name: str, text: str, default: object = None, heading: str = WHAT) ->
 
 
 PresetName = Annotated[
-    str | None, option("--preset", f"The values of all options that are not given: {', '.join(PRESETS)}.", "quick")
+    str | None,
+    option("--preset", f"The values of all options that are not given: {', '.join(PRESETS)}. [default: quick]"),
 ]
 DataName = Annotated[
     str | None, option("--data", "A name of 'gradveil data list', folder:PATH or npz:PATH for your own.", QUICK.data)
