@@ -32,3 +32,12 @@ def test_what_is_downloaded_is_what_is_looked_for(name: str, tmp_path: Path) -> 
     path = source.find(tmp_path)
     assert path is not None
     assert path.is_relative_to(tmp_path / name)
+
+
+def test_the_path_of_a_persons_own_is_told_its_form(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "photos").mkdir()
+    (tmp_path / "images.npz").touch()
+    monkeypatch.chdir(tmp_path)
+    for name, form in (("photos", "folder:photos"), ("images.npz", "npz:images.npz")):
+        with pytest.raises(DataError, match=f"write {form}$"):
+            data.load(name)

@@ -86,7 +86,7 @@ def find_source(name: str) -> NamedSource:
 
 def suggest_form(name: str) -> None:
     """Refuse the bare path of a folder or file with the form that it needs."""
-    if Path(name).is_dir():
+    if name and Path(name).is_dir():
         raise DataError(f"unknown data set '{name}', which is a folder: write folder:{name}")
     if name.endswith(".npz") and Path(name).is_file():
         raise DataError(f"unknown data set '{name}', which is a file: write npz:{name}")
