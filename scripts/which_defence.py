@@ -182,7 +182,7 @@ def make_reading() -> list[str]:
 
 def make_block() -> list[str]:
     """Make what stands between the page's markers."""
-    return [*make_table(), "", *make_reading()]
+    return ['<div class="stacked" markdown>', "", *make_table(), "", "</div>", "", *make_reading()]
 
 
 def main() -> None:
