@@ -153,6 +153,7 @@ REHEARSED = Ensemble(
 )
 
 ATTACKS: dict[str, Attack] = {**SINGLE, "standard": STANDARD, "rehearsed": REHEARSED}
+"""Every attack by the name that `--attack` takes."""
 
 
 def find_attack(attack: str | Attack) -> Attack:

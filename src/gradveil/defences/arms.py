@@ -83,6 +83,7 @@ DEFENCES: dict[str, Callable[[str], Defence]] = {
     OASIS: read_oasis,
     "percentile": partial(read, Percentile),
 }
+"""How the text of each defence, after its name and a colon, is read."""
 
 
 def parse_arm(text: str) -> Arm:
