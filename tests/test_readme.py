@@ -59,3 +59,19 @@ def read_picked(folder: str) -> dict[tuple[str, str, str], str]:
 
 def both(picked: dict[tuple[str, str, str], str], attack: str, arm: str) -> tuple[str, str]:
     return picked[attack, arm, "init"], picked[attack, arm, "final"]
+
+
+def test_what_policies_hide_is_as_measured() -> None:
+    """The rows of the table are those of `learned` in the measured page, phase by phase."""
+    measured = (README.parent / "docs" / "measured" / "policies-hide" / "policies-hide.md").read_text()
+    found: dict[str, dict[str, list[str]]] = {}
+    for line in measured.splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if cells[:2] == ["`lenet-relu`", "learned"]:
+            found.setdefault(cells[2], {})[cells[3]] = cells
+    text = README.read_text()
+    for arm in ("none", "crop-flip", "policy:43-18-18", "policy:3-1-7+43-18-18", "policy:3-1-7"):
+        before, after = found[f"`{arm}`"]["init"], found[f"`{arm}`"]["final"]
+        assert before[6] == after[6] == "600"
+        shares = [row[9].split()[0] for row in (before, after)]
+        assert f"| `{arm}` | {shares[0]} | {shares[1]} | {after[4]} |" in text
