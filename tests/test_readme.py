@@ -35,32 +35,6 @@ def test_what_is_rebuilt_of_batches_is_that_of_the_kept_table() -> None:
     assert "where gradient matching rebuilds 10 of 32" in text
 
 
-def test_what_policies_hide_is_that_of_the_kept_table() -> None:
-    new = read_picked("policies-hide")
-    text = " ".join(README.read_text().split())
-    assert "{} (before training) and {} (after it)".format(*both(new, "learned", "policy:3-1-7")) in text
-    assert "{} and {} if it matches gradients from there on".format(*both(new, "both", "policy:3-1-7")) in text
-    assert "{} and {} under crop and flip alone".format(*both(new, "learned", "crop-flip")) in text
-    assert "{} and {} without a defence".format(*both(new, "learned", "none")) in text
-
-
-def read_picked(folder: str) -> dict[tuple[str, str, str], str]:
-    """Read how often images are picked out: by attack, arm and phase, on lenet-relu."""
-    table = (ROOT / "docs" / "measured" / folder / "policies-hide.md").read_text()
-    cells = [[cell.strip(" `") for cell in line.split("|")[1:-1]] for line in table.splitlines() if line[:2] == "| "]
-    names, *rows = cells
-    found = [dict(zip(names, row, strict=True)) for row in rows]
-    return {
-        (row["attack"], row["arm"], row["phase"]): row["picked out of 20"].split()[0]
-        for row in found
-        if row["model"] == "lenet-relu"
-    }
-
-
-def both(picked: dict[tuple[str, str, str], str], attack: str, arm: str) -> tuple[str, str]:
-    return picked[attack, arm, "init"], picked[attack, arm, "final"]
-
-
 def test_what_policies_hide_is_as_measured() -> None:
     """The rows of the table are those of `learned` in the measured page, phase by phase."""
     measured = (README.parent / "docs" / "measured" / "policies-hide" / "policies-hide.md").read_text()
