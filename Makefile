@@ -52,7 +52,8 @@ format: $(STAMP)
 	$(BIN)/ruff format .
 
 docs: $(VENV)/.installed-docs
-	$(BIN)/mkdocs build --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	$(BIN)/python -m scripts.site_check site
 
 bench: $(STAMP)
 	$(BIN)/python -m benchmarks $(ONLY)

@@ -2,12 +2,13 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 import torch
 
 from gradveil.attacks.choices import MemberResult
-from gradveil.attacks.forecasts import Criterion, Tried, fit, learn
+from gradveil.attacks.forecasts import PICTURE, Criterion, Forecast, Tried, fit, learn_fed, learn_original, options
 from gradveil.rng import generator
 from gradveil.types import Reconstruction, Status
 
@@ -32,14 +33,14 @@ def picked(criterion: Criterion, *candidates: MemberResult) -> str | None:
 
 
 def test_trusts_the_member_that_was_better_though_it_matched_worse() -> None:
-    criterion = learn(rehearsal([10.0, 11.0, 9.0, 10.0], [14.0, 13.0, 15.0, 14.0]), "fed")
+    criterion = learn_fed(rehearsal([10.0, 11.0, 9.0, 10.0], [14.0, 13.0, 15.0, 14.0]))
     assert criterion.trusts_forecast
     assert criterion.gain == pytest.approx(4.0)
     assert picked(criterion, result("plain", 0.1), result("near", 0.8)) == "near"
 
 
 def test_leaves_the_choice_to_the_loss_where_that_is_as_good() -> None:
-    criterion = learn(rehearsal([14.0, 13.0, 15.0, 14.0], [10.0, 11.0, 9.0, 10.0]), "fed")
+    criterion = learn_fed(rehearsal([14.0, 13.0, 15.0, 14.0], [10.0, 11.0, 9.0, 10.0]))
     assert not criterion.trusts_forecast
     assert picked(criterion, result("plain", 0.1), result("near", 0.8)) is None
 
@@ -74,11 +75,40 @@ def test_a_loss_that_says_nothing_within_an_image_does_not_choose() -> None:
 
 
 def test_what_failed_or_was_never_tried_is_not_picked() -> None:
-    criterion = learn(rehearsal([10.0] * 4, [14.0] * 4), "fed")
+    criterion = learn_fed(rehearsal([10.0] * 4, [14.0] * 4))
     assert picked(criterion, result("near", math.inf), result("plain", 0.3)) == "plain"
     assert picked(criterion, result("new", 0.01)) is None
 
 
+LOWEST = Criterion(Forecast({}, {}, 0.0), False, 0.0)
+
+
+def looking(picture: Sequence[float], near: Sequence[float]) -> list[list[Tried]]:
+    """Let one member show T(x) and score at x as in `picture`, and one look for x itself and score as in `near`."""
+    return [
+        [Tried(result("plain", 0.1), 20.0, first), Tried(result("near", 0.8, inverts=True), 10.0, second)]
+        for first, second in zip(picture, near, strict=True)
+    ]
+
+
+def test_the_picture_of_the_original_is_that_of_the_fed_image_unless_another_is_clearly_better() -> None:
+    candidates = [result("plain", 0.1), result("near", 0.8, inverts=True)]
+    found = options(LOWEST, candidates)
+    assert [one.member for one in found] == [PICTURE, "near"]
+    clearly = learn_original(looking([10.0, 11.0, 9.0, 10.0], [14.0, 13.0, 15.0, 14.0]), LOWEST)
+    assert picked(clearly, *found) == "near"
+    hardly = learn_original(looking([10.0, 11.0, 9.0, 10.0], [10.5, 16.0, 5.0, 9.5]), LOWEST)
+    assert picked(hardly, *found) is None
+
+
+def test_who_looks_through_a_policy_does_not_show_the_fed_image() -> None:
+    through = result("through", 0.01, inverts=True)
+    through = replace(through, result=replace(through.result, transformed=through.result.images + 0.1))
+    found = options(LOWEST, [result("plain", 0.1), through])
+    assert [one.member for one in found] == [PICTURE, "through"]
+    assert found[0].loss == 0.1
+
+
 def test_too_few_images_teach_nothing() -> None:
-    assert not learn([], "fed").trusts_forecast
-    assert not learn(rehearsal([10.0], [14.0]), "original").trusts_forecast
+    assert not learn_fed([]).trusts_forecast
+    assert not learn_original(rehearsal([10.0], [14.0]), LOWEST).trusts_forecast

@@ -54,7 +54,7 @@ def test_deep_leakage_rebuilds_images_and_labels_of_an_untrained_lenet() -> None
 @pytest.mark.slow
 def test_inverting_gradients_sees_through_an_untrained_convnet() -> None:
     task = sample_task("convnet-16")
-    # No setting was chosen on these images (docs/attacks.md).
+    # No setting was chosen on these images (docs/attack-results.md).
     images = range(4, 8)
     results = attack_each(recipe("fast"), task, [update_of(task, take([image])) for image in images])
     gained = advantages(torch.cat([one.images for one in results]), take(images))

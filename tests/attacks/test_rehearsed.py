@@ -9,7 +9,7 @@ import torch
 from gradveil.attacks import Analytic, Ensemble, LowestLoss, Noise, Rehearsed
 from gradveil.attacks import rehearsed as module
 from gradveil.attacks.choices import RunMembers
-from gradveil.attacks.forecasts import Criterion, Forecast
+from gradveil.attacks.forecasts import PICTURE, Criterion, Forecast
 from gradveil.attacks.rehearsed import Experience
 from gradveil.errors import SettingsError
 from gradveil.rng import generator
@@ -31,12 +31,14 @@ def test_an_exact_match_is_taken_whatever_was_learnt() -> None:
 
 
 def test_each_target_has_its_own_criterion() -> None:
+    fed = Criterion(Forecast({"plain": 15.0, "near": 14.0}, {"plain": 0.0, "near": 0.0}, 0.0), True, 1.0)
+    original = Criterion(Forecast({PICTURE: 12.0, "near": 14.0}, {PICTURE: 0.0, "near": 0.0}, 0.0), True, 2.0)
     own = [result("plain", 1e-3, 0.1), result("near", 0.8, 0.9, inverts=True)]
-    chosen = EXPERIENCE.choose(make_task(known=("crop-flip",)), own)
+    chosen = Experience(fed, original).choose(make_task(known=("crop-flip",)), own)
     assert chosen.transformed is not None
-    assert float(chosen.transformed[0, 0, 0, 0]) == pytest.approx(0.9)
-    assert float(chosen.images[0, 0, 0, 0]) == pytest.approx(0.1)
-    assert EXPERIENCE.choose(make_task(), own).transformed is None
+    assert float(chosen.transformed[0, 0, 0, 0]) == pytest.approx(0.1)
+    assert float(chosen.images[0, 0, 0, 0]) == pytest.approx(0.9)
+    assert Experience(fed, original).choose(make_task(), own).transformed is None
 
 
 def test_if_all_failed_the_reasons_are_passed_on() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from gradveil.defences import Percentile, Released, known_release, parse_defence
+from gradveil.defences import KnownRelease, Percentile, Released, known_release, parse_defence
 from gradveil.models import build
 from gradveil.rng import generator
 from gradveil.types import LocalTraining, Update
@@ -58,13 +58,37 @@ def test_a_number_that_stands_alone_is_left_as_it_is() -> None:
     assert float(released["weight"].max()) == pytest.approx(0.01)
 
 
-def test_a_candidate_may_go_beyond_the_cap_and_nowhere_else() -> None:
+def known_of(seen: torch.Tensor, participants: int = 1) -> KnownRelease:
     model = build("mlp", (1, 9, 9), 4, (0.5,), (0.5,), generator(0))
-    seen = torch.tensor([[0.01, -0.01, 0.005, 0.0]])
-    known = known_release([Percentile()], Released(seen, {"all": 4}, model, 1))
-    larger = known(torch.tensor([[7.0, -3.0, 7.0, 7.0]]), {"all": 4})
-    torch.testing.assert_close(larger, torch.tensor([[0.01, -0.01, 7.0, 0.0]]))
-    wrong = torch.tensor([[-7.0, 0.002, 0.001, 7.0]])
-    torch.testing.assert_close(known(wrong, {"all": 4}), torch.tensor([[-7.0, 0.002, 0.001, 0.0]]))
-    several = known_release([Percentile()], Released(seen, {"all": 4}, model, 2, participants=2), 2)
+    return known_release([Percentile()], Released(seen, {"all": 4}, model, 1, participants), participants)
+
+
+def test_a_candidate_may_go_beyond_the_cap_and_nowhere_else() -> None:
+    seen = torch.cat([torch.tensor([[0.01, -0.01]]), torch.full((1, 18), 0.005)], 1)
+    known = known_of(seen)
+    larger = known(torch.full_like(seen, 7.0).index_fill(1, torch.tensor([1]), -3.0), {"all": 20})
+    torch.testing.assert_close(larger, torch.cat([torch.tensor([[0.01, -0.01]]), torch.full((1, 18), 7.0)], 1))
+    wrong = seen.clone()
+    wrong[0, 0] = -7.0
+    torch.testing.assert_close(known(wrong, {"all": 20}), wrong)
+
+
+def test_a_candidate_is_held_to_the_cap_if_much_stands_at_it() -> None:
+    known = known_of(torch.tensor([[0.01, -0.01, 0.005, 0.004]]))
+    larger = torch.tensor([[7.0, -3.0, 0.005, 0.004]])
+    torch.testing.assert_close(known(larger, {"all": 4}), larger)
+
+
+def test_a_candidate_may_be_small_where_the_release_is_zero_and_no_larger() -> None:
+    known = known_of(torch.tensor([[0.01, -0.005, 0.0, 0.0]]))
+    found = known(torch.tensor([[0.01, -0.001, 0.004, -0.007]]), {"all": 4})
+    torch.testing.assert_close(found, torch.tensor([[0.01, -0.001, 0.0, -0.002]]))
+
+
+def test_zeros_say_nothing_if_all_else_stands_at_the_cap_or_there_are_several_participants() -> None:
+    capped = known_of(torch.tensor([[0.01, -0.01, 0.0, 0.0]]))
+    candidate = torch.tensor([[0.01, -0.01, 7.0, -7.0]])
+    torch.testing.assert_close(capped(candidate, {"all": 4}), torch.tensor([[0.01, -0.01, 0.0, 0.0]]))
+    several = known_of(torch.tensor([[0.01, -0.005, 0.0, 0.0]]), participants=2)
     assert several.forms == ()
+    torch.testing.assert_close(several(candidate, {"all": 4}), torch.tensor([[0.01, -0.01, 0.0, 0.0]]))

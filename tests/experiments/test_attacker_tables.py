@@ -1,4 +1,4 @@
-"""The tables of how strong `standard` is."""
+"""The tables of how strong `rehearsed` is."""
 
 from typing import Any
 
@@ -65,4 +65,5 @@ def test_the_page_names_time_accuracy_and_version() -> None:
     page = render_markdown([OURS, THEIRS])
     assert "70.0" in page
     assert f"version {ATTACKER_VERSIONS['standard_version']}" in page
-    assert "earlier versions" not in page
+    assert "versions of `standard`" not in page
+    assert "| rehearsed |" in page

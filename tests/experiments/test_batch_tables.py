@@ -47,6 +47,11 @@ def test_the_best_attack_of_an_update_comes_first_and_a_failure_last() -> None:
     assert texts["mode"] == "either"
 
 
+def test_images_are_counted_off_gradients_only() -> None:
+    (line,) = make_lines([entry("fast", 10, 8, 5)])
+    assert dict(zip(COLUMNS, line.texts(), strict=True))["counted off it"] == "–"
+
+
 def test_without_a_result_there_is_no_best_attack() -> None:
     (line,) = make_lines([entry("cocktail-party", None, 16)])
     texts = dict(zip(COLUMNS, line.texts(), strict=True))

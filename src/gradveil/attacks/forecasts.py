@@ -1,12 +1,12 @@
 """What a member's picture will score, forecast from what members did in a rehearsal."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import torch
 
-from gradveil.attacks.choices import MemberResult, choose_original, closeness
+from gradveil.attacks.choices import MemberResult, closeness
 
 Target = Literal["fed", "original"]
 OWN = 30.0
@@ -71,15 +71,15 @@ def fit(tried: Sequence[Sequence[Tried]], target: Target) -> Forecast:
 
 @dataclass(frozen=True, eq=False)
 class Criterion:
-    """What chooses for one target: the forecast or, if that chose no better in the rehearsal, the lowest loss."""
+    """What chooses for one target: the forecast or, if that did not choose better in the rehearsal, the usual rule."""
 
     forecast: Forecast
     trusts_forecast: bool
     gain: float
-    """How much better the forecast chose than the lowest loss, in dB, on rehearsed images that it was not fitted to."""
+    """How much better the forecast chose than the usual rule, in dB, on rehearsed images that it was not fitted to."""
 
     def pick(self, candidates: Sequence[MemberResult]) -> MemberResult | None:
-        """Pick a member's result; None if the lowest loss is to choose."""
+        """Pick a member's result; None if the usual rule is to choose."""
         known = [one for one in candidates if one.is_sound and one.member in self.forecast.bases]
         if not self.trusts_forecast or not known:
             return None
@@ -87,23 +87,58 @@ class Criterion:
         return max(known, key=lambda one: self.forecast.predict(one, best))
 
 
-def learn(tried: Sequence[Sequence[Tried]], target: Target) -> Criterion:
-    """Fit the forecast; trust it if it gains on the lowest loss, on average over images left out of the fit."""
+def pick_fed(criterion: Criterion, candidates: Sequence[MemberResult]) -> MemberResult:
+    """Pick the picture of T(x): by the forecast if that is to be trusted, otherwise by the lowest loss."""
+    return criterion.pick(candidates) or min(candidates, key=lambda one: one.rank)
+
+
+def learn_fed(tried: Sequence[Sequence[Tried]]) -> Criterion:
+    """Learn to choose the picture of T(x); the usual rule is the lowest loss."""
     every = [own for own in tried if own]
+    return learn(every, [min(own, key=lambda part: part.one.rank) for own in every], "fed", certainty=0.0)
+
+
+PICTURE = "the picture of T(x)"
+
+
+def options(fed: Criterion, candidates: Sequence[MemberResult]) -> list[MemberResult]:
+    """List what may be taken for x: first the picture of T(x), then those of members that look for x itself.
+
+    The first is what whoever is not told takes. A member that looks through the policy has another picture for T(x)
+    than for x, and so no part in it.
+    """
+    one_picture = [one for one in candidates if one.result.transformed is None]
+    usual = pick_fed(fed, one_picture or candidates)
+    return [replace(usual, member=PICTURE), *(one for one in candidates if one.inverts_policy and one is not usual)]
+
+
+def learn_original(tried: Sequence[Sequence[Tried]], fed: Criterion) -> Criterion:
+    """Learn to choose the picture of x; the usual rule is the picture of T(x).
+
+    Another is taken only if it was clearly better: by more than the standard error of its gain.
+    """
+    every = []
+    for own in filter(None, tried):
+        scores = {id(part.one.result): part for part in own}
+        found = options(fed, [part.one for part in own])
+        every.append([replace(scores[id(one.result)], one=one) for one in found])
+    return learn(every, [own[0] for own in every], "original", certainty=1.0)
+
+
+def learn(every: Sequence[Sequence[Tried]], usual: Sequence[Tried], target: Target, certainty: float) -> Criterion:
+    """Fit the forecast; trust it if it gains on the usual choices, on average over images left out of the fit.
+
+    The gain must exceed `certainty` times its standard error.
+    """
     gains = []
     for at, own in enumerate(every):
         others = [*every[:at], *every[at + 1 :]]
         chosen = Criterion(fit(others, target), True, 0.0).pick([part.one for part in own]) if others else None
         scores = {id(part.one): part.score(target) for part in own}
         if chosen is not None:
-            gains.append(scores[id(chosen)] - scores[id(lowest(own, target))])
+            gains.append(scores[id(chosen)] - usual[at].score(target))
     if len(gains) < 2:
         return Criterion(Forecast({}, {}, 0.0), False, 0.0)
-    gain = sum(gains) / len(gains)
-    return Criterion(fit(every, target), gain > 0, gain)
-
-
-def lowest(own: Sequence[Tried], target: Target) -> MemberResult:
-    """Return what the lowest loss would choose for a target."""
-    results = [part.one for part in own]
-    return choose_original(results) if target == "original" else min(results, key=lambda one: one.rank)
+    found = torch.tensor(gains, dtype=torch.float64)
+    gain, error = float(found.mean()), float(found.std()) / len(gains) ** 0.5
+    return Criterion(fit(every, target), gain > certainty * error, gain)

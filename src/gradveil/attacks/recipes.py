@@ -130,8 +130,11 @@ STANDARD = Ensemble(
     }
 )
 
-REHEARSED_VERSION = 8
+REHEARSED_VERSION = 9
 """Raised whenever `rehearsed` attacks otherwise than before. It is what `standard` may become once it is measured.
+
+Version 9: the picture of x is that of T(x), unless the rehearsal clearly speaks for a member that looks for x itself;
+version 8 chose it among all members. Where no defence transforms images the two are the same attack.
 
 Version 8: the rehearsal forecasts scores from how well an image is matched at best and how far a member is behind, on
 8 public images; version 7 had a line for each member over its own loss, on 6.
@@ -150,6 +153,7 @@ REHEARSED = Ensemble(
 )
 
 ATTACKS: dict[str, Attack] = {**SINGLE, "standard": STANDARD, "rehearsed": REHEARSED}
+"""Every attack by the name that `--attack` takes."""
 
 
 def find_attack(attack: str | Attack) -> Attack:

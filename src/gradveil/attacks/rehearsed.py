@@ -20,12 +20,11 @@ from gradveil.attacks.choices import (
     MemberResult,
     RunMembers,
     choose,
-    choose_original,
     combine,
     is_matched,
     transforms_images,
 )
-from gradveil.attacks.forecasts import Criterion, Tried, learn
+from gradveil.attacks.forecasts import Criterion, Tried, learn_fed, learn_original, options, pick_fed
 from gradveil.attacks.ranking import transformed_of
 from gradveil.attacks.rehearsal import Rehearsal, Released
 from gradveil.errors import SettingsError
@@ -43,9 +42,10 @@ LEAST = 10
 class Rehearsed(Choice):
     """Rehearse on `images` public images, learn there which member to trust, and at which loss.
 
-    For each target, T(x) and x, a forecast of every member's score is fitted (see `Forecast`). It chooses if it chose
-    clearly better than the lowest loss in the rehearsal, every image judged by what the others taught. An exact match
-    is always taken for T(x). The members never see the rehearsed images among the public ones, not even on the targets:
+    For each target, T(x) and x, a forecast of every member's score is fitted (see `Forecast`). For T(x) it chooses if
+    it chose better than the lowest loss in the rehearsal, every image judged by what the others taught; an exact match
+    is always taken. For x it is the picture of T(x), unless in the rehearsal a member that looks for x itself was
+    clearly better. The members never see the rehearsed images among the public ones, not even on the targets:
     whoever learns from public images would else look better than it is.
 
     Updates of several images, of several participants or under defences that mix images are not rehearsed: there, and
@@ -100,10 +100,12 @@ class Experience:
 
     def choose(self, task: Task, candidates: Sequence[MemberResult]) -> Reconstruction:
         """Choose among the results on one update."""
-        picked = None if is_matched(candidates) else self.fed.pick(candidates)
-        fed = picked or min(candidates, key=lambda one: one.rank)
-        original = self.original.pick(candidates) or choose_original(candidates)
-        return combine(fed, original if transforms_images(task) and fed.is_sound else None, candidates)
+        exact = is_matched(candidates)
+        fed = min(candidates, key=lambda one: one.rank) if exact else pick_fed(self.fed, candidates)
+        if not (transforms_images(task) and fed.is_sound):
+            return combine(fed, None, candidates)
+        choices = options(self.fed, candidates)
+        return combine(fed, self.original.pick(choices) or choices[0], candidates)
 
 
 cache: dict[str, Experience] = {}
@@ -140,7 +142,8 @@ def rehearse(choice: Rehearsed, task: Task, update: Update, run: RunMembers) -> 
     own = [part.to(update.device) for part in take_apart(released, update)]
     results = run(own, split(generator(choice.seed, "rehearsed", "attack"), len(own)))
     tried = score(results, released, batch, others)
-    experience = Experience(learn(tried, "fed"), learn(tried, "original"))
+    fed = learn_fed(tried)
+    experience = Experience(fed, learn_original(tried, fed))
     log.info(
         "rehearsed %d images: %+.1f dB at T(x) and %+.1f dB at x by what was learnt, against the lowest loss",
         len(own),

@@ -24,6 +24,7 @@ VERSIONS = {
     2: "the attacked update is that of the training's own loss",
     3: "one aligned score for T(x) and x; floors judged on other images; wrong-gradient control; sequential verdict",
 }
+"""What sets each version of the audit apart."""
 
 
 @dataclass(frozen=True, eq=False)

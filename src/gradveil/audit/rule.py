@@ -8,7 +8,9 @@ from gradveil.errors import SettingsError
 from gradveil.results import read_settings
 
 Outcome = Literal["leaks", "some", "none-found", "undecided", "untrusted"]
+"""How an arm, phase and attack end; `WORDS` has them in plain words."""
 Kind = Literal["diagnostic", "deployment"]
+"""A diagnostic grants the attacker more than a real training does."""
 WORDS: dict[Outcome, str] = {
     "leaks": "leaks",
     "some": "some images leak",

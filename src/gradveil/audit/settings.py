@@ -15,6 +15,7 @@ from gradveil.types import ONE_GRADIENT, LocalTraining
 
 Labels = Literal["known", "hidden"]
 DEFAULT_ARMS = ("none", "crop-flip", "policy:3-1-7", "policy:3-1-7+43-18-18")
+"""The arms of an audit that names none."""
 
 
 @dataclass(frozen=True)

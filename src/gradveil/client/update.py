@@ -14,6 +14,7 @@ from gradveil.rng import global_state_from, split
 from gradveil.types import ONE_GRADIENT, Batch, LocalTraining, Update
 
 Weights = Mapping[str, Tensor]
+"""The parameters and buffers of a model, by name."""
 
 
 @dataclass(frozen=True, eq=False)

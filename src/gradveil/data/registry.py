@@ -46,10 +46,12 @@ DATASETS: dict[str, NamedSource] = {
         "110,000 colour images, 64×64, 200 classes", tiny_imagenet.find, tiny_imagenet.load, tiny_imagenet.FILES
     ),
 }
+"""The data sets that have a name."""
 FORMS: dict[str, PathSource] = {
     "folder": PathSource("PATH[,OPTION…]: your own images, one sub-folder for each class", folder.load),
     "npz": PathSource("TRAIN[,TEST][,OPTION…]: your own arrays, or JPEG bytes, in files of numpy", npz.load),
 }
+"""The forms of data sets that are read from a path."""
 
 
 def load(name: str, root: Path | None = None, progress: Progress = silent) -> DataSet:

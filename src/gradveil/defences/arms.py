@@ -98,6 +98,7 @@ DEFENCES: dict[str, Callable[[str], Defence]] = {
     OASIS: read_oasis,
     "percentile": partial(read, Percentile),
 }
+"""How the text of each defence, after its name and a colon, is read."""
 
 
 def parse_arm(text: str, own: Mapping[str, Defence] = NOTHING) -> Arm:

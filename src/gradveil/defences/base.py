@@ -18,8 +18,11 @@ from gradveil.transforms import PolicySet
 from gradveil.types import Batch, Update
 
 Hook = Literal["model", "batch", "compute", "release"]
+"""A place where a defence can act."""
 HOOKS: tuple[Hook, ...] = ("model", "batch", "compute", "release")
+"""All hooks, in the order in which a client comes to them."""
 NOTHING_YET = "nothing yet"
+"""What reports print where no attack uses that it knows a defence."""
 Compute = Callable[[nn.Module, Loss, Batch, torch.Generator], Tensors]
 """A way to turn a batch into one gradient."""
 

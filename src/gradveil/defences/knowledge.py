@@ -103,6 +103,23 @@ class Capped(RowForm):
 
 @final
 @dataclass(frozen=True, eq=False)
+class TooSmall(RowForm):
+    """Let a candidate's entry be 0 if it is too small to be released: `bounds`, T×P, are 0 where it was released.
+
+    A larger entry counts by what it is above the bound, so that it has a slope.
+    """
+
+    bounds: Tensor
+
+    def __call__(self, candidate: Tensor, sizes: Sizes, softness: float) -> Tensor:  # noqa: ARG002
+        return candidate - candidate.clamp(-self.bounds, self.bounds)
+
+    def keep(self, rows: Tensor) -> "TooSmall":
+        return TooSmall(self.bounds[rows])
+
+
+@final
+@dataclass(frozen=True, eq=False)
 class NormsOnly(RowForm):
     """Give every parameter of a candidate the released direction, T×P, so that its norm alone is compared."""
 

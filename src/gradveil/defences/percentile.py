@@ -9,7 +9,7 @@ from torch import Tensor
 
 from gradveil.defences.base import Hook
 from gradveil.defences.grammar import Parametrised
-from gradveil.defences.knowledge import Capped, KnownRelease, Released
+from gradveil.defences.knowledge import Capped, KnownRelease, Released, TooSmall, hide_zeroes
 from gradveil.types import Update
 
 
@@ -26,7 +26,7 @@ class Percentile(Parametrised):
 
     name: ClassVar[str] = "percentile"
     hooks: ClassVar[tuple[Hook, ...]] = ("release",)
-    used: ClassVar[str] = "that an entry of 0 was hidden, and that one at the cap was at least as large"
+    used: ClassVar[str] = "that an entry of 0 was smaller than any that is shown, and one at the cap at least as large"
     allowed: ClassVar[str] = (
         "write percentile or percentile:percent=P:gamma=G with 0 ≤ P ≤ 100 and the largest entry G above 0"
     )
@@ -46,15 +46,28 @@ class Percentile(Parametrised):
         return torch.where(tensor.abs() < cutoff, torch.zeros_like(tensor), tensor).clamp(-self.gamma, self.gamma)
 
     def known_release(self, known: KnownRelease, released: Released) -> KnownRelease:
-        """Leave out zeros, and let candidates go beyond the cap where the release stands at it."""
-        hidden = known.hide(released.tensor == 0)
+        """Let candidates be small where the release is 0, and go beyond the cap where it stands at it.
+
+        If much of an update stands at the cap, candidates are held to it there as well: a search that lets them go
+        finds pictures that fit and are further from the image (see `MOST`).
+        """
         if released.participants > 1:
-            return hidden
-        cap = self.gamma * released.steps
-        at_cap = released.tensor.abs() >= cap * (1 - CLOSE)
-        return hidden.then(Capped(torch.where(at_cap, released.tensor, math.inf)))
+            return hide_zeroes(known, released)
+        sizes = released.tensor.abs()
+        at_cap = sizes >= self.gamma * released.steps * (1 - CLOSE)
+        # What is shown as it was is no smaller than the percentile; what stands at the cap need not be larger.
+        smallest = sizes.where((sizes > 0) & ~at_cap, math.inf).amin(1, keepdim=True)
+        bounds = torch.where(sizes == 0, smallest, 0.0)
+        freed = at_cap & (at_cap.float().mean(1, keepdim=True) <= MOST)
+        return known.then(TooSmall(bounds)).then(Capped(torch.where(freed, released.tensor, math.inf)))
 
 
+MOST = 0.2
+"""Up to this share of entries at the cap, candidates may go beyond it.
+
+On 24 training images with seed 100, `fast` on `lenet-relu` gained 20 dB so untrained, where 4% stood at the cap, and
+lost 4 dB trained, where 37% did.
+"""
 CLOSE = 1e-5
 """Within this share of the cap an entry stands at it: dividing by the number of steps and back rounds."""
 

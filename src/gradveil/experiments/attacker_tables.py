@@ -1,4 +1,4 @@
-"""`standard` against `modern` and against its own earlier versions: the tables, from the journal."""
+"""`rehearsed` against `modern` and against versions of `standard`: the tables, from the journal."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,6 +15,8 @@ MODEL = 0
 Key = tuple[int, int]
 """The cluster of an image, and the image."""
 FIGURES = {"transformed": "T(x)", "original": "aligned x"}
+NAMES = {"standard": "rehearsed", "standard, lowest loss": "rehearsed, by the lowest loss"}
+"""What attackers are called on the page, where the journal has another name."""
 HEAD = "| data | model | arm | phase | batch | attacker | n | T(x), dB over chance | aligned x, dB over chance | "
 
 
@@ -83,7 +85,7 @@ def render_means(places: Mapping[Place, Mapping[str, Ran]]) -> list[str]:
             figures = " | ".join(one.mean(figure) for figure in FIGURES)
             count = f"{len(one.scores['transformed'])} of {one.cell.images}"
             cost = f"{one.entry['gradients']} | {one.seconds:.1f}"
-            lines.append(f"| {' | '.join(place)} | {name} | {count} | {figures} | {cost} |")
+            lines.append(f"| {' | '.join(place)} | {NAMES.get(name, name)} | {count} | {figures} | {cost} |")
     return lines
 
 
@@ -101,7 +103,7 @@ def render_pairs(places: Mapping[Place, Mapping[str, Ran]], ours: str = "standar
             count = 0 if found["transformed"] is None else found["transformed"].count
             share = f"{runs[ours].seconds / theirs.seconds:.2f}" if theirs.seconds else "–"
             lines.append(
-                f"| {' | '.join(place)} | {name} | {count} | {word(found['transformed'])} | "
+                f"| {' | '.join(place)} | {NAMES.get(name, name)} | {count} | {word(found['transformed'])} | "
                 f"{word(found['original'])} | {share} |"
             )
     return lines
@@ -115,8 +117,8 @@ def render_models(runs: Sequence[Ran]) -> list[str]:
 
 
 TITLES = {
-    "modern": "`standard` against breaching's `modern`, at about equal time",
-    "versions": "`standard` against its earlier versions",
+    "modern": "`rehearsed` against breaching's `modern`, at about equal time",
+    "versions": "`rehearsed` against versions of `standard`",
 }
 
 
@@ -124,7 +126,7 @@ def render_markdown(entries: Sequence[Entry]) -> str:
     """Write the tables of all parts that have any results."""
     runs = [Ran.of(entry) for entry in entries]
     text = [
-        "# How strong is `standard`?",
+        "# How strong is `rehearsed`?",
         "",
         "Gains over chance in dB of PSNR, mean ± half the 95% interval over images, or over batches of them; "
         "differences are image by image "

@@ -181,9 +181,8 @@ def make_audit(data: DataSet, cell: Cell, training: TrainingSettings) -> Audit:
         rule=Rule(epsilon=NEVER),
         seed=cell.seed,
     )
-    audit = Audit(settings, data=clients, attacks={cell.attacker: cell.attack()})
-    audit.public = choose_public(data, public, cell.seed).batch()
-    return audit
+    ours = choose_public(data, public, cell.seed).batch()
+    return Audit(settings, data=clients, attacks={cell.attacker: cell.attack()}, public=ours)
 
 
 def identify(line: Mapping[str, Any]) -> object:

@@ -46,7 +46,8 @@ class BatchLine:
             mode if len(MODELS[model]) > 1 else "either",
             "untrained" if phase == "init" else f"trained, {100 * best['test_accuracy']:.0f}%",
             kind,
-            count_text(best["counted"]),
+            # The change of several steps is no sum over the images.
+            count_text(best["counted"]) if steps <= 1 else "–",
             f"`{best['cell']['attack']}`" if figures else "none",
             f"{summary['images']}" + (f", {summary['failed']} failed" if summary["failed"] else ""),
             brief(best),

@@ -26,7 +26,7 @@ def make_table(trials: Sequence[FederatedTrial], entries: Sequence[Entry]) -> li
     """Lay out the final accuracies by row and column; each with the steps in a row, and the seconds."""
     columns = list(dict.fromkeys(trial.column for trial in trials))
     rows = dict.fromkeys(trial.row for trial in trials)
-    lines = [f"| | {' | '.join(columns)} |", "|" + "---|" * (len(columns) + 1)]
+    lines = [f"| training | {' | '.join(columns)} |", "|" + "---|" * (len(columns) + 1)]
     for row in rows:
         found = {trial.column: write_cell(find_entry(trial, entries)) for trial in trials if trial.row == row}
         lines.append(f"| {row} | {' | '.join(found.get(column, '–') for column in columns)} |")

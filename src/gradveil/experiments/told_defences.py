@@ -107,9 +107,7 @@ def make_audit(data: DataSet, trial: ToldTrial, training: TrainingSettings) -> A
         seed=trial.seed,
     )
     attacks: dict[str, Attack] = {name: find_attack(name) for name in ATTACKS}
-    audit = Audit(settings, data=clients, attacks=attacks)
-    audit.public = choose_public(data, public, trial.seed).batch()
-    return audit
+    return Audit(settings, data=clients, attacks=attacks, public=choose_public(data, public, trial.seed).batch())
 
 
 def describe(audited: AuditReport, phase: str, attack: str) -> dict[str, Any]:

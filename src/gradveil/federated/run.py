@@ -27,6 +27,7 @@ from gradveil.results import record, to_json, write_file
 from gradveil.training import load_checkpoint
 
 EngineName = Literal["in-process", "ray", "deployment"]
+"""Where the clients run."""
 TopologyName = Literal["server", "ring", "full"]
 RESULT = "federate.json"
 

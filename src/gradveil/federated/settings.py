@@ -14,12 +14,14 @@ from gradveil.training import FAST, TrainingSettings
 from gradveil.types import LocalTraining
 
 Algorithm = Literal["fedsgd", "fedavg"]
+"""Clients send one gradient, or the change of local training."""
 TOGETHER = 64
 """Images of all clients together in one round of FedSGD, unless a client's number is given."""
 # Chosen by `gradveil reproduce federated --part choose`: see docs/federated.md.
 FEDAVG = LocalTraining(
     steps=5, batch_size=8, optimiser="muon", learning_rate=0.05, momentum=0.9, shuffle=True, mode="train"
 )
+"""The local training of FedAvg unless another is given."""
 FEDAVG_MOMENTUM = 0.9
 
 

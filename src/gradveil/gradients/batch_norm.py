@@ -13,6 +13,7 @@ from torch.nn import functional as F
 
 DROPOUT = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout, nn.FeatureAlphaDropout)
 BATCH_NORM = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
+"""The layers that normalise over a batch."""
 
 
 class FrozenBatchNorm(nn.Module):

@@ -6,6 +6,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, grad, vmap
 
 Tensors = dict[str, Tensor]
+"""Tensors by the name of their parameter."""
 LossFunction = Callable[[Tensor, Tensor], Tensor]
 """Takes logits and labels, returns the mean loss of the batch."""
 

@@ -116,6 +116,7 @@ LIMITS = (
     "Nothing odd found is no proof: a plant that was trained to look ordinary, as SEER's is, is not seen, and code in "
     "a model of your own is not looked at."
 )
+"""What an inspection does not see; printed with every one."""
 
 
 @dataclass(frozen=True)

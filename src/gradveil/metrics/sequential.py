@@ -12,6 +12,7 @@ from typing import Literal
 from scipy import special
 
 Answer = Literal["above", "below"]
+"""What a sequential test can answer: the share lies above or below the limit."""
 STEPS = 40
 """Halvings of the range when a bound is sought."""
 

@@ -15,6 +15,7 @@ from gradveil.own_code import import_named, in_one_line
 
 Shape = tuple[int, int, int]
 Factory = Callable[[Shape, int, Sequence[float], Sequence[float]], nn.Module]
+"""Makes a model from image shape, number of classes, and the means and deviations of the channels."""
 STORED_TYPES = {
     *(torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.bool),
     *(torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8),

@@ -34,6 +34,7 @@ MODELS: dict[str, Callable[..., nn.Module]] = {
     "resnet152": resnet152,
     "vit-tiny": VisionTransformer,
 }
+"""The models by name; a W or K in a name stands for a number."""
 SMALLEST = 9
 
 

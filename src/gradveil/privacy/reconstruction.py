@@ -4,6 +4,7 @@ import math
 from statistics import NormalDist
 
 CHANCE = 0.01
+"""The probability of success without a release for which bounds are printed."""
 
 
 def success_bound(noise: float, chance: float = CHANCE) -> float:

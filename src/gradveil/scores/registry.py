@@ -15,7 +15,9 @@ from gradveil.scores.quadrature import find_quadrature
 from gradveil.scores.sensitivity import PROBES, SensitivityScore
 from gradveil.scores.similarity import Form
 
-ROUGH, FINE, EXACT = "lobatto-3", "lobatto-4", "lobatto-7"
+ROUGH, FINE = "lobatto-3", "lobatto-4"
+EXACT = "lobatto-7"
+"""The quadrature of a score that is reported; the search begins with rougher ones."""
 ERRORS = {ROUGH: 0.02, FINE: 0.008}
 """Measured on semi-trained lenet-relu, convnet-4 and resnet20-1: 0.008, 0.027, 0.011 and 0.008, 0.008, 0.011."""
 STEP_GRADIENTS = 3
@@ -120,6 +122,7 @@ SCORES: dict[str, ScoreKind] = {
     "brief-attack-24": brief_attack_kind(24),
     "brief-attack-8-class-mean": brief_attack_kind(8, ClassMean()),
 }
+"""Every score by name, and how it is made."""
 
 
 def find_score(name: str) -> ScoreKind:

@@ -16,8 +16,10 @@ from gradveil.search.records import JOURNAL, Records, sort_lines
 from gradveil.search.settings import SearchSettings
 
 RESULT = "search.json"
+"""The file in a search's folder that holds its result."""
 POLICIES = "policies.json"
 PAGE = "index.html"
+"""The file in a search's folder that shows how far it is."""
 MODEL = "model"
 COMMAND = "search"
 PIECES = (JOURNAL, POLICIES, MODEL)

@@ -10,6 +10,7 @@ from gradveil.errors import OutputError
 from gradveil.journal import Journal
 
 JOURNAL = "journal.jsonl"
+"""The file in a search's folder that holds a line for each score."""
 Line = dict[str, Any]
 
 

@@ -17,6 +17,7 @@ from gradveil.transforms import MAX_STEPS
 Strategy = Literal["racing", "random", "evolve"]
 Selection = Literal["mean", "mean-variance"]
 SAMPLE = "fashion-mnist-sample"
+"""The data set of a search that names none."""
 SEMI_TRAINED = replace(PAPER, epochs=50, fraction=0.1, test_every=10, threads=1)
 """As in Gao et al.: a tenth of the training images, 50 epochs."""
 BRIEFLY_TRAINED = replace(BRIEF, epochs=5, fraction=0.4)

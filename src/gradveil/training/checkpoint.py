@@ -29,6 +29,7 @@ SCHEMA = 1
 SHOWN = 3
 MODEL_DEFENCES = "model_defences"
 Weights = dict[str, Tensor]
+"""The parameters and buffers of a model, by name."""
 Shapes = dict[str, tuple[str, tuple[int, ...]]]
 TYPES = {
     torch.float64: "F64",

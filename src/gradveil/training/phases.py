@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from gradveil.errors import SettingsError
 
 GIVEN = "given"
+"""The phase of weights that came from a file."""
 PATTERN = re.compile(r"(?P<unit>step|epoch|round)-(?P<count>[1-9]\d{0,8})")
 
 

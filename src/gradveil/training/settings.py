@@ -113,6 +113,7 @@ def require(name: str, value: object, holds: bool, allowed: str) -> None:
 # 200 epochs in Gao et al.; its replication found that 60 suffice. Differs from both: a short rise of the learning rate,
 # without which the ConvNet's last units die within ten steps (they survive if the loss is halved, as in their code).
 PAPER = TrainingSettings()
+"""The papers' recipe."""
 FAST = TrainingSettings(
     recipe="fast",
     epochs=12,
@@ -122,7 +123,7 @@ FAST = TrainingSettings(
     schedule="one-cycle",
     warm_up=0.1,
 )
-# A few gentle epochs, for audits and searches.
+"""A recipe that reaches its accuracy in a few epochs."""
 BRIEF = TrainingSettings(
     recipe="brief",
     epochs=3,
@@ -132,4 +133,6 @@ BRIEF = TrainingSettings(
     warm_up=0.25,
     threads=1,
 )
+"""A few gentle epochs, for audits and searches."""
 RECIPES: dict[str, TrainingSettings] = {"paper": PAPER, "fast": FAST}
+"""The recipes by the name that `--recipe` takes."""

@@ -145,6 +145,7 @@ OPERATIONS: dict[str, Operation] = {
         Operation("invert", point.invert, surrogate=surrogates.invert, pointwise=True),
     )
 }
+"""The operations of the catalogue by name, with their ranges."""
 ENHANCEMENTS = ("color", "contrast", "sharpness", "brightness")
 
 ENTRIES = """
@@ -171,7 +172,9 @@ def make_catalogue(name: str, operations: dict[str, Operation]) -> Catalogue:
 WIDER = {name: replace(OPERATIONS[name], high=0.9) for name in ENHANCEMENTS}
 
 CATALOGUE = make_catalogue("v1", OPERATIONS)
+"""The 50 transformations, frozen: published policies keep their meaning."""
 CATALOGUES: dict[str, Catalogue] = {"v1": CATALOGUE, "wide": make_catalogue("wide", OPERATIONS | WIDER)}
+"""The catalogues by name; `wide` has AutoAugment's range."""
 
 
 def find_catalogue(name: str) -> Catalogue:

@@ -17,6 +17,7 @@ from gradveil.transforms.catalogue import CATALOGUE, Catalogue, Operation, Trans
 from gradveil.transforms.running import run_groups, run_steps
 
 MAX_STEPS = 3
+"""The most transformations of a policy."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,6 +11,7 @@ Result = TypeVar("Result")
 Outcome = TypeVar("Outcome", covariant=True)
 Value = TypeVar("Value", covariant=True)
 Report = Callable[[int, int], None]
+"""Called by a job with the steps it has done and the steps it will do."""
 OnProgress = Callable[[int, int, int], None]
 """Called with the job's position, the steps it has done and the steps it will do."""
 OnResult = Callable[[int, Any], None]
