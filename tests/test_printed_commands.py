@@ -20,7 +20,7 @@ def printed(page: Path) -> list[str]:
     """List what stands after `gradveil`, without comments and without mentions that leave something out."""
     text = page.read_text().replace("\\\n", " ")
     found = [*LINE.findall(text), *(" ".join(words.split()) for words in INLINE.findall(text))]
-    return [fill_in(line) for line in dict.fromkeys(found) if "…" not in line]
+    return [fill_in(line) for line in dict.fromkeys(found) if "…" not in line and "[OPTIONS]" not in line]
 
 
 def fill_in(line: str) -> str:
