@@ -1,5 +1,6 @@
 """Try malformed inputs and count what becomes of them."""
 
+import logging
 import resource
 import shutil
 import signal
@@ -7,6 +8,7 @@ import tempfile
 import time
 import traceback
 import warnings
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -14,15 +16,23 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import torch
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
 from gradveil.errors import GradveilError
-from tests.faults.readers import Reader
+from gradveil.journal import Journal
+from gradveil.results import provenance
+from tests.faults.readers import Reader, readers
 
 PATIENCE = 20.0
 """Seconds after which an input counts as a hang; the machine may be busy."""
 SHOWN = 5
+EXAMPLES = 200
+LEAST = 600
+"""Inputs that every class gets before the classes share the time evenly."""
+MEMORY = 6.0
+JOURNAL = "journal.jsonl"
 
 
 class HangError(BaseException):
@@ -119,3 +129,38 @@ def limit_memory(gigabytes: float) -> None:
     """Let this process fail on an allocation that no input may cause."""
     size = int(gigabytes * 2**30)
     resource.setrlimit(resource.RLIMIT_AS, (size, size))
+
+
+def run(folder: Path, minutes: float) -> None:
+    """Try one class after the other, with its next seed, until the time is over; the journal says where it was."""
+    torch.set_num_threads(1)
+    limit_memory(MEMORY)
+    logging.getLogger("gradveil").setLevel(logging.ERROR)
+    journal = Journal(folder / JOURNAL)
+    seeds, tried, seconds = Counter[str](), Counter[str](), Counter[str]()
+    for line in journal.read():
+        count(line, seeds, tried, seconds)
+    classes = readers()
+    stop = time.monotonic() + 60 * minutes
+    while time.monotonic() < stop:
+        reader = min(classes, key=lambda one: (min(LEAST, tried[one.name]), seconds[one.name]))
+        started = time.monotonic()
+        outcome = fuzz(reader, EXAMPLES, seeds[reader.name])
+        line = {
+            "input": reader.name,
+            "seed": seeds[reader.name],
+            **outcome.to_record(),
+            "seconds": round(time.monotonic() - started, 3),
+            "peak_megabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
+            "made_by": provenance(),
+        }
+        journal.append(line)
+        count(line, seeds, tried, seconds)
+        print(f"{reader.name}: {outcome.tried} tried, {outcome.failed} failed {outcome.faults[:1]}", flush=True)
+
+
+def count(line: dict[str, Any], seeds: Counter[str], tried: Counter[str], seconds: Counter[str]) -> None:
+    """Add one line of the journal to what every class has had."""
+    seeds[line["input"]] = max(seeds[line["input"]], line["seed"] + 1)
+    tried[line["input"]] += line["tried"]
+    seconds[line["input"]] += line.get("seconds", 0)

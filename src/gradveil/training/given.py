@@ -14,6 +14,7 @@ from gradveil.data import DataSet
 from gradveil.errors import CheckpointError
 from gradveil.losses import CrossEntropy, Loss
 from gradveil.models import ModelSpec
+from gradveil.tensor_files import align
 from gradveil.training.checkpoint import (
     Weights,
     check_finite,
@@ -72,7 +73,7 @@ def read_plain(path: Path) -> Weights:
         raise CheckpointError(f"{path} is no file: name one that holds weights")
     try:
         if path.suffix == ".safetensors":
-            return dict(load_file(path))
+            return align(load_file(path))
         content = torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
         raise CheckpointError(
