@@ -9,7 +9,7 @@ import time
 import traceback
 import warnings
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -138,25 +138,39 @@ def run(folder: Path, minutes: float) -> None:
     logging.getLogger("gradveil").setLevel(logging.ERROR)
     journal = Journal(folder / JOURNAL)
     seeds, tried, seconds = Counter[str](), Counter[str](), Counter[str]()
-    for line in journal.read():
+    lines = journal.read()
+    for line in lines:
         count(line, seeds, tried, seconds)
-    classes = readers()
+    classes = {reader.name: reader for reader in readers()}
+    for line in last_lines(lines):
+        if line["failed"]:
+            journal.append(run_one(classes[line["input"]], line["seed"]))
     stop = time.monotonic() + 60 * minutes
     while time.monotonic() < stop:
-        reader = min(classes, key=lambda one: (min(LEAST, tried[one.name]), seconds[one.name]))
-        started = time.monotonic()
-        outcome = fuzz(reader, EXAMPLES, seeds[reader.name])
-        line = {
-            "input": reader.name,
-            "seed": seeds[reader.name],
-            **outcome.to_record(),
-            "seconds": round(time.monotonic() - started, 3),
-            "peak_megabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
-            "made_by": provenance(),
-        }
+        name = min(classes, key=lambda one: (min(LEAST, tried[one]), seconds[one]))
+        line = run_one(classes[name], seeds[name])
         journal.append(line)
         count(line, seeds, tried, seconds)
-        print(f"{reader.name}: {outcome.tried} tried, {outcome.failed} failed {outcome.faults[:1]}", flush=True)
+
+
+def run_one(reader: Reader, start: int) -> dict[str, Any]:
+    """Try the inputs of one class and seed, and return the line of the journal."""
+    started = time.monotonic()
+    outcome = fuzz(reader, EXAMPLES, start)
+    print(f"{reader.name}: {outcome.tried} tried, {outcome.failed} failed {outcome.faults[:1]}", flush=True)
+    return {
+        "input": reader.name,
+        "seed": start,
+        **outcome.to_record(),
+        "seconds": round(time.monotonic() - started, 3),
+        "peak_megabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
+        "made_by": provenance(),
+    }
+
+
+def last_lines(lines: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Keep the last line of each class and seed: what failed is tried again, with the same inputs, once it is mended."""
+    return list({(line["input"], line["seed"]): line for line in lines}.values())
 
 
 def count(line: dict[str, Any], seeds: Counter[str], tried: Counter[str], seconds: Counter[str]) -> None:
