@@ -169,7 +169,7 @@ def run_one(reader: Reader, start: int) -> dict[str, Any]:
 
 
 def last_lines(lines: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Keep the last line of each class and seed: what failed is tried again, with the same inputs, once it is mended."""
+    """Keep the last line of each class and seed: what failed is tried again once it is mended, with the same inputs."""
     return list({(line["input"], line["seed"]): line for line in lines}.values())
 
 

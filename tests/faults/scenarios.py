@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 
 TIMES = frozenset(
     {"seconds", "processor_seconds", "finished", "command_line", "sha256_of_content", "sha256", "provenance"}
@@ -85,7 +85,15 @@ def read_result(folder: Path) -> Result:
 
 
 def read_one(path: Path) -> Any:
-    """Read one file without its times; a page has them in its text, so that only its presence counts."""
+    """Read one file without its times; of one that cannot be read, its bytes count."""
+    try:
+        return read_content(path)
+    except (ValueError, SafetensorError):
+        return path.read_bytes()
+
+
+def read_content(path: Path) -> Any:
+    """Read what a file holds; a page has times in its text, so that only its presence counts."""
     match path.suffix:
         case ".html":
             return "a page"
