@@ -93,6 +93,12 @@ def read_files(names: Sequence[str], out: Path, ended: Ended) -> Any:
     return {name: (out / name).read_bytes() for name in names}
 
 
+def read_table(out: Path, ended: Ended) -> Any:
+    """Read the rows of a table; they come in the order of the journal's lines."""
+    del ended
+    return sorted((out / "told-defences.md").read_text().splitlines())
+
+
 def read_printed(out: Path, ended: Ended) -> Any:
     return ended.printed.replace(str(out), "")
 
@@ -169,7 +175,7 @@ def make_uses(stage: Stage) -> list[Use]:
             STUDY,
             ("journal.jsonl",),
             lambda out: ("reproduce", "told-defences", "--table", "--quiet", "--out", str(out)),
-            partial(read_files, ["told-defences.md"]),
+            read_table,
         ),
     ]
 
