@@ -80,8 +80,13 @@ def federate(data: Path) -> tuple[str, ...]:
 
 def read_result(folder: Path) -> Result:
     """Read all that a finished command left in its folder."""
-    paths = sorted(path for path in folder.rglob("*") if path.is_file())
+    paths = sorted(path for path in folder.rglob("*") if path.is_file() and not is_state(path, folder))
     return {str(path.relative_to(folder)): read_one(path) for path in paths}
+
+
+def is_state(path: Path, folder: Path) -> bool:
+    """Tell whether a file only serves to go on with the training of a study; once that is done, it stays as it is."""
+    return path.name == "resume.safetensors" and path.parent != folder
 
 
 def read_one(path: Path) -> Any:
