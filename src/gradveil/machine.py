@@ -1,7 +1,8 @@
 """How the machine computes: its devices, its threads, the layout of tensors in memory, and the faults below us."""
 
+import ctypes
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import torch
 from torch import Tensor, nn
@@ -33,6 +34,15 @@ def threads(count: int) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
+
+
+def release_memory() -> None:
+    """Give freed memory back to the system, if the C library is one that can (glibc).
+
+    Small results that are kept lie between large tensors that were freed, and would hold their pages.
+    """
+    with suppress(AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def lay_out(model: nn.Module, shape: tuple[int, int, int], channels_last: bool = True) -> torch.memory_format:

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from gradveil.errors import DataError, OutputError, SettingsError
 from gradveil.folders import only_writer
+from gradveil.machine import release_memory
 from gradveil.results import PRIVATE, read_sealed, seal, to_json, write_file
 from gradveil.tensor_files import read_sealed_tensors, seal_tensors
 from gradveil.workers import Crew, Job, OnProgress
@@ -62,6 +63,7 @@ class KeptWork:
 
         def keep(position: int, result: Result) -> None:
             self.write(missing[position], *form.pack(result))
+            release_memory()
 
         fresh = crew.run([jobs[name] for name in missing], report, keep)
         kept |= dict(zip(missing, fresh, strict=True))
@@ -92,7 +94,7 @@ def run_jobs(
 ) -> list[Result]:
     """Run jobs, kept on disk if there is a place for that."""
     if kept is None:
-        return crew.run(list(jobs.values()), on_progress)
+        return crew.run(list(jobs.values()), on_progress, lambda *_: release_memory())
     return kept.run(crew, jobs, form, on_progress)
 
 
