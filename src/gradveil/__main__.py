@@ -1,17 +1,15 @@
 """`python -m gradveil` is the command `gradveil`."""
 
-from gradveil.stops import watch_the_end, watched
+from gradveil.stops import watch_the_edges, watched
 
 
 def main() -> None:
     """Run the command line; signals are watched before it is imported."""
-    try:
-        with watched():
-            from gradveil.cli import main as run
+    watch_the_edges()
+    with watched():
+        from gradveil.cli import main as run
 
-            run()
-    finally:
-        watch_the_end()
+        run()
 
 
 if __name__ == "__main__":

@@ -107,8 +107,8 @@ def handled(there: socket.socket) -> Iterator[None]:
                 signal.signal(number, handler)
 
 
-def watch_the_end() -> None:
-    """Let a signal that comes while Python ends, after the work, say what is kept and end the process at once."""
+def watch_the_edges() -> None:
+    """Let a signal that comes before the watch or after it say what is kept and end the process at once."""
     for number in WORDS:
         signal.signal(number, end_at_once)
 
