@@ -105,7 +105,9 @@ def read_content(path: Path) -> Any:
         case ".json":
             return without_times(json.loads(path.read_bytes()))
         case ".jsonl":
-            return [without_times(json.loads(line)) for line in path.read_bytes().splitlines()]
+            # With several workers, lines come in the order in which their jobs end.
+            lines = [without_times(json.loads(line)) for line in path.read_bytes().splitlines()]
+            return sorted(lines, key=lambda line: json.dumps(line, sort_keys=True))
         case ".csv":
             with path.open() as stream:
                 return [without_times(row) for row in csv.DictReader(stream)]

@@ -82,7 +82,10 @@ class KeptWork:
             tensors, text = read_sealed_tensors(self.path_of(name), CONTENT)
         except DataError as error:
             raise DataError(f"{error}: remove it, and its job is run again") from error
-        return tensors, json.loads(text)["content"]
+        kept = json.loads(text)
+        if kept["job"] != name:
+            raise DataError(f"{self.path_of(name)} is of the job '{kept['job']}', not of '{name}': remove it")
+        return tensors, kept["content"]
 
 
 def run_jobs(
@@ -107,7 +110,11 @@ def read_work(folder: Path) -> dict[str, Any]:
     """Read what the unfinished audit in a folder was asked to do."""
     if not is_unfinished(folder):
         raise OutputError(f"{folder} holds no unfinished audit to resume: start one there without --resume")
-    return read_sealed(folder / WORK / SETTINGS)
+    path = folder / WORK / SETTINGS
+    work = read_sealed(path)
+    if not isinstance(work.get("settings"), dict) or not isinstance(work.get("command_line"), str):
+        raise DataError(f"{path} does not say what the audit was asked: copy it again, or start anew with --overwrite")
+    return work
 
 
 @contextmanager
