@@ -70,7 +70,7 @@ def test_captured_rounds_replay(tmp_path: Path) -> None:
 @pytest.mark.parametrize("workers", [1, 2])
 def test_without_a_place_for_the_truth_the_run_ends_and_drops_no_client(workers: int, tmp_path: Path) -> None:
     (tmp_path / "capsules").write_text("a file in the way")
-    with pytest.raises(OutputError, match="cannot write to .*capsules"):
+    with pytest.raises(OutputError, match=r"cannot write to .*capsules"):
         run_federated(QUICK, small_data(), tmp_path, workers=workers, capture=[1], keep_truth=True)
     assert not (tmp_path / "journal.jsonl").exists()
 
