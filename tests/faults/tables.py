@@ -40,7 +40,12 @@ def worst_of(lines: Lines, key: str) -> str:
     """Return the first fault, or the longest time."""
     found = [line["faults"] if "input" in line else [line["fault"]] for line in lines]
     faults = [fault for one in found for fault in one if fault]
-    return faults[0] if faults else f"{max((line[key] for line in lines), default=0):.1f} s"
+    return shorten(faults[0]) if faults else f"{max((line[key] for line in lines), default=0):.1f} s"
+
+
+def shorten(fault: str) -> str:
+    """Write a fault on one short line, for a table."""
+    return " ".join(fault.replace("|", "/").split())[:120]
 
 
 def fuzzed(journals: Mapping[str, Lines]) -> list[str]:
@@ -98,7 +103,7 @@ def count_cuts(name: str, kind: tuple[str, ...] | str, lines: Lines) -> list[lis
         return []
     bad = [line for line in own if line["fault"]]
     slowest = max(line["slowest_end"] for line in own)
-    worst = bad[0]["fault"] if bad else (f"ends {slowest:.1f} s after the signal" if slowest else "–")
+    worst = shorten(bad[0]["fault"]) if bad else (f"ends {slowest:.1f} s after the signal" if slowest else "–")
     text = ", ".join(wanted)
     return [[name, text, sum_of(own, "kills"), len(own), len(own) - len(bad), len(bad), worst]]
 
@@ -113,7 +118,7 @@ def loaded(journals: Mapping[str, Lines]) -> list[str]:
             f"{line['seconds']:.0f}",
             f"{line['peak_megabytes']:.0f} MB",
             f"{line['growth_kilobytes']:.1f} kB",
-            f"{line['page_megabytes']:.1f} MB",
+            f"{1024 * line['page_megabytes']:.0f} kB",
             f"{line['opens_seconds']:.1f} s",
         ]
         for line in journals["load"]
@@ -144,7 +149,8 @@ def count_kind(name: str, lines: Lines) -> list[list[object]]:
     if not tried:
         return []
     slowest = max(line["slowest_end"] for line in own)
-    worst = next((line["fault"] for line in own if line["fault"]), f"ends after {slowest:.1f} s" if slowest else "–")
+    usual = f"ends after {slowest:.1f} s" if name in SIGNALS[1:] else "–"
+    worst = next((shorten(line["fault"]) for line in own if line["fault"]), usual)
     return [[name, tried, tried - lost, worst]]
 
 
@@ -165,7 +171,10 @@ def read_journals(folder: Path) -> dict[str, Lines]:
         "kills": ("seed", "kind"),
         "load": ("work",),
     }
-    return {name: last_lines(Journal(folder / f"{name}.jsonl").read(), *own) for name, own in keys.items()}
+    found = {name: Journal(folder / f"{name}.jsonl").read() for name in keys}
+    # The first lines were of signals alone and did not say so.
+    found["kills"] = [{"kind": "signals", **line} for line in found["kills"]]
+    return {name: last_lines(lines, *keys[name]) for name, lines in found.items()}
 
 
 def write_tables(folder: Path, page: Path) -> None:

@@ -42,7 +42,7 @@ def test_the_page_has_the_counts(tmp_path: Path) -> None:
     text = page.read_text()
     assert "| malformed inputs | 200 | 200 | 0.2 s |" in text
     assert "| damaged files | 3 | 3 | 1.0 s |" in text
-    assert "| SIGKILL | 1 | 1 | ends after 0.5 s |" in text
+    assert "| SIGKILL | 1 | 1 | – |" in text
     assert "| SIGTERM | 2 | 1 | it hangs |" in text
     assert "| capsule | 3 | 1 | 1 | 1 | 0 | 0 | 1.0 s |" in text
     assert "| train | SIGKILL, SIGTERM, SIGINT | 3 | 2 | 1 | 1 | it hangs |" in text
