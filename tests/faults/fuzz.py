@@ -30,7 +30,7 @@ PATIENCE = 20.0
 SHOWN = 5
 EXAMPLES = 200
 LEAST = 600
-"""Inputs that every class gets before the classes share the time evenly."""
+"""Inputs that every class gets before the cheap classes get more."""
 SLOW = 5.0
 """Seconds after which an input is tried again: the machine may have been busy."""
 MEMORY = 6.0
@@ -150,7 +150,8 @@ def run(folder: Path, minutes: float) -> None:
             journal.append(run_one(classes[line["input"]], line["seed"]))
     stop = time.monotonic() + 60 * minutes
     while time.monotonic() < stop:
-        name = min(classes, key=lambda one: (min(LEAST, tried[one]), seconds[one]))
+        # Between equally many inputs and equally much time for each class.
+        name = min(classes, key=lambda one: (min(LEAST, tried[one]), tried[one] * seconds[one]))
         line = run_one(classes[name], seeds[name])
         journal.append(line)
         count(line, seeds, tried, seconds)
