@@ -31,6 +31,8 @@ SHOWN = 5
 EXAMPLES = 200
 LEAST = 600
 """Inputs that every class gets before the cheap classes get more."""
+COSTLY = 0.02
+"""Seconds for each input, from which on a class counts as costly."""
 SLOW = 5.0
 """Seconds after which an input is tried again: the machine may have been busy."""
 MEMORY = 6.0
@@ -150,8 +152,8 @@ def run(folder: Path, minutes: float) -> None:
             journal.append(run_one(classes[line["input"]], line["seed"]))
     stop = time.monotonic() + 60 * minutes
     while time.monotonic() < stop:
-        # Between equally many inputs and equally much time for each class.
-        name = min(classes, key=lambda one: (min(LEAST, tried[one]), tried[one] * seconds[one]))
+        costly = {one for one in classes if seconds[one] > COSTLY * tried[one]}
+        name = min(classes, key=lambda one: (min(LEAST, tried[one]), one in costly, tried[one]))
         line = run_one(classes[name], seeds[name])
         journal.append(line)
         count(line, seeds, tried, seconds)
