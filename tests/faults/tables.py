@@ -201,8 +201,8 @@ def describe(name: str, lines: Lines, journal: str) -> str:
         "corrupted": "Worst case: the longest time of a trial, on a busy machine.",
         "killed": f"{sum(line['kills'] for line in lines if line.get('process') == REAL):,} of the faults met "
         f"`{REAL}`, the others a process forked from one that has imported all.",
-        "loaded": "One process, one thread, on a busy machine. Growth: a line through the memory after the first tenth of "
-        "the work. Opens in: the quickest of three openings, with the start of the browser.",
+        "loaded": "One process, one thread, on a busy machine. Growth: a line through the memory after the first tenth "
+        "of the work. Opens in: the quickest of three openings, with the start of the browser.",
     }[name]
     software = f"gradveil {made['gradveil']}, torch {made['torch']}, {made['cores']} cores of {made['processor']}"
     return f"{words} {software}; journal: `{journal}`."
