@@ -1,7 +1,9 @@
 """Devices, threads, and the layout of models in memory."""
 
 import contextlib
+import platform
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import torch
@@ -10,7 +12,7 @@ from torch.nn import functional as F
 
 from gradveil import models
 from gradveil.errors import SettingsError
-from gradveil.machine import find_device, has_faulty_layer, lay_out, threads
+from gradveil.machine import find_device, has_faulty_layer, lay_out, release_memory, threads
 from gradveil.rng import generator
 
 SHAPE = (3, 32, 32)
@@ -175,3 +177,20 @@ def test_devices() -> None:
     assert find_device("auto").type in ("cpu", "cuda")
     with pytest.raises(SettingsError, match="choose auto"):
         find_device("abacus")
+
+
+def held_megabytes() -> float:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmRSS"))
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="the C library has no such call")
+def test_freed_memory_between_kept_results_is_given_back() -> None:
+    """A hundred megabytes in pieces, each beside a small tensor that stays."""
+    pairs = [(torch.zeros(16_000), torch.zeros(4)) for _ in range(1600)]
+    small = [one for _, one in pairs]
+    del pairs
+    before = held_megabytes()
+    release_memory()
+    assert held_megabytes() < before - 50
+    assert len(small) == 1600

@@ -156,6 +156,42 @@ def test_a_process_ends_in_time_whatever_it_does(number: signal.Signals, behavio
         assert "half of it is kept" in stop(process, number, group=False)
 
 
+EARLY = """
+import os, signal, sys
+from gradveil.stops import watched
+
+before = signal.signal
+def install(number, handler):
+    found = before(number, handler)
+    if number == int(sys.argv[1]):
+        os.kill(os.getpid(), number)
+    return found
+signal.signal = install
+with watched():
+    print("at work")
+"""
+LATE = """
+import atexit, os, sys
+from gradveil import __main__, cli
+
+def run():
+    pass
+
+cli.main = run
+atexit.register(lambda: os.kill(os.getpid(), int(sys.argv[1])))
+__main__.main()
+"""
+
+
+@pytest.mark.parametrize("script", [EARLY, LATE], ids=["while the watch begins", "while Python ends"])
+@pytest.mark.parametrize("number", list(WORDS))
+def test_a_signal_at_the_edge_is_one_line_too(number: signal.Signals, script: str) -> None:
+    words = [sys.executable, "-c", script, str(int(number))]
+    ended = subprocess.run(words, capture_output=True, text=True, timeout=START, check=False)
+    assert (ended.returncode, ended.stdout) == (128 + number, "")
+    assert ended.stderr == f"gradveil: {WORDS[number]}; nothing is kept: run it again\n"
+
+
 def test_before_the_work_nothing_is_kept(scratch: Path) -> None:
     script = (
         "import sys, time; from pathlib import Path; from gradveil.stops import watched\n"

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 import torch
-from safetensors.torch import save
+from safetensors.torch import load, save
 
 from gradveil.errors import DataError
-from gradveil.tensor_files import read_sealed_tensors, seal_tensors
+from gradveil.tensor_files import align, read_sealed_tensors, seal_tensors
 
 TENSORS = {
     "weights": torch.arange(6.0).view(2, 3).t(),
@@ -30,6 +30,20 @@ def test_what_goes_in_comes_out(path: Path) -> None:
     assert tensors.keys() == TENSORS.keys()
     assert all(torch.equal(tensors[name], tensor) for name, tensor in TENSORS.items())
     assert all(tensors[name].dtype == tensor.dtype for name, tensor in TENSORS.items())
+
+
+def test_tensors_lie_where_torch_puts_its_own(tmp_path: Path) -> None:
+    """The last bits of a sum depend on where its numbers lie; a result must not depend on where a file was read to."""
+    sizes = {f"tensor {size}": torch.arange(float(size)) for size in range(3, 60, 7)}
+    (tmp_path / "state.safetensors").write_bytes(seal_tensors(sizes, "run", ""))
+    tensors, _ = read_sealed_tensors(tmp_path / "state.safetensors", "run")
+    assert all(tensor.data_ptr() % 64 == 0 for tensor in tensors.values())
+
+
+def test_tensors_come_in_the_order_of_their_names() -> None:
+    """Safetensors names them in another order at each reading, and a sum over all would differ in its last bits."""
+    content = save({f"tensor {number}": torch.zeros(number) for number in range(1, 8)})
+    assert {tuple(align(load(content))) for _ in range(100)} == {tuple(f"tensor {number}" for number in range(1, 8))}
 
 
 def test_no_flipped_bit_goes_unseen(path: Path) -> None:

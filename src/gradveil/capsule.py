@@ -22,7 +22,7 @@ from gradveil.errors import DataError, InputError
 from gradveil.models import ModelSpec
 from gradveil.results import PRIVATE, SEAL, environment, read_hashed, read_sealed, seal, to_json, write_file
 from gradveil.rounds import Round, Truth
-from gradveil.tensor_files import read_sealed_tensors, seal_tensors
+from gradveil.tensor_files import align, read_sealed_tensors, seal_tensors
 from gradveil.training import check_fit
 from gradveil.types import LocalTraining, Update
 
@@ -191,7 +191,7 @@ def read_truth(path: Path) -> list[Truth]:
 def read_tensors(path: Path, digest: str) -> dict[str, Tensor]:
     """Read the tensors of a capsule after checking their hash, then that every number is finite."""
     try:
-        tensors: dict[str, Tensor] = load(read_hashed(path, digest))
+        tensors: dict[str, Tensor] = align(load(read_hashed(path, digest)))
     except SafetensorError as error:
         raise DataError(f"{path} cannot be read as safetensors: {error}") from error
     for name, tensor in tensors.items():

@@ -1,8 +1,9 @@
 """How the machine computes: devices, threads, the layout of tensors, the faults below us, and how long it takes."""
 
+import ctypes
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,6 +37,15 @@ def threads(count: int) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
+
+
+def release_memory() -> None:
+    """Give freed memory back to the system, if the C library is one that can (glibc).
+
+    Small results that are kept lie between large tensors that were freed, and would hold their pages.
+    """
+    with suppress(AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def lay_out(model: nn.Module, shape: tuple[int, int, int], channels_last: bool = True) -> torch.memory_format:

@@ -74,12 +74,10 @@ def watched() -> Iterator[None]:
         sys.warnoptions.append(QUIET)
     here, there = socket.socketpair()
     there.setblocking(False)
-    before = {number: signal.signal(number, stop) for number in WORDS}
-    # Python runs a handler between two of its own instructions; what is written here comes through at once.
-    signal.set_wakeup_fd(there.fileno(), warn_on_full_buffer=False)
     threading.Thread(target=guard, args=(here,), daemon=True).start()
     try:
-        yield
+        with handled(there):
+            yield
     except BaseException:
         if _watch.received is None:
             raise
@@ -88,11 +86,37 @@ def watched() -> Iterator[None]:
         leave(CODE + _watch.received)
     finally:
         if _watch.received is None:
+            there.close()
+            _watch.is_on = False
+
+
+@contextlib.contextmanager
+def handled(there: socket.socket) -> Iterator[None]:
+    """Handle signals by `stop` while the block runs; after one came, they stay handled."""
+    before = {number: signal.getsignal(number) for number in WORDS}
+    try:
+        for number in WORDS:
+            signal.signal(number, stop)
+        # Python runs a handler between two of its own instructions; what is written here comes through at once.
+        signal.set_wakeup_fd(there.fileno(), warn_on_full_buffer=False)
+        yield
+    finally:
+        if _watch.received is None:
             signal.set_wakeup_fd(-1)
             for number, handler in before.items():
                 signal.signal(number, handler)
-            there.close()
-            _watch.is_on = False
+
+
+def watch_the_edges() -> None:
+    """Let a signal that comes before the watch or after it say what is kept and end the process at once."""
+    for number in WORDS:
+        signal.signal(number, end_at_once)
+
+
+def end_at_once(number: int, _: FrameType | None) -> None:
+    say_what_is_kept(number)
+    end_descendants()
+    os._exit(CODE + number)
 
 
 def stop(number: int, _: FrameType | None) -> None:
@@ -120,9 +144,7 @@ def guard(here: socket.socket) -> None:
                 # The handler may be another by now: Ray installs one of its own.
                 receive(number)
                 time.sleep(SECONDS)
-                say_what_is_kept(number)
-                end_descendants()
-                os._exit(CODE + number)
+                end_at_once(number, None)
 
 
 def leave(code: int) -> NoReturn:

@@ -36,7 +36,16 @@ def read_sealed_tensors(path: Path, name: str) -> tuple[dict[str, Tensor], str]:
         raise DataError(f"{path} has no seal: gradveil did not write it, or a version without seals did")
     if name not in metadata or digest(tensors, metadata[name]) != metadata[DIGEST]:
         raise DataError(f"{path} was changed or damaged (its SHA-256 differs)")
-    return tensors, metadata[name]
+    return align(tensors), metadata[name]
+
+
+def align(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Copy tensors to memory of torch's own, in the order of their names.
+
+    safetensors leaves each where its bytes happen to lie and names them in any order; the last bits of a sum over them
+    depend on both.
+    """
+    return {name: tensors[name].clone() for name in sorted(tensors)}
 
 
 def digest(tensors: Mapping[str, Tensor], text: str) -> str:

@@ -19,6 +19,7 @@ from gradveil.audit.kept import (
     read_work,
 )
 from gradveil.errors import DataError, OutputError, SettingsError
+from gradveil.results import seal, to_json, write_file
 from gradveil.workers import Report, Workers
 
 ASKED = {"settings": {"images": 8, "rule": {"epsilon": 1.0}}, "command_line": "gradveil audit"}
@@ -96,6 +97,23 @@ def test_a_damaged_file_is_one_clear_line(place: int, tmp_path: Path) -> None:
     assert "\n" not in str(error.value)
     path.unlink()
     assert run(kept, 3) == [9]
+
+
+def test_the_work_of_another_job_is_refused(tmp_path: Path) -> None:
+    kept = KeptWork(tmp_path)
+    for name in ("one", "two"):
+        kept.write(name, {}, {"square": 4})
+    kept.path_of("one").write_bytes(kept.path_of("two").read_bytes())
+    with pytest.raises(DataError, match="is of the job 'two', not of 'one': remove it"):
+        kept.read("one")
+
+
+def test_settings_that_are_none_are_refused(tmp_path: Path) -> None:
+    """Another sealed record in their place, as of a checkpoint."""
+    (tmp_path / "work").mkdir()
+    write_file(tmp_path / "work" / "settings.json", to_json(seal({"schema": 1, "made": {}})))
+    with pytest.raises(DataError, match=r"settings\.json does not say what the audit was asked"):
+        read_work(tmp_path)
 
 
 def test_the_work_goes_when_the_block_ends_and_stays_after_an_error(tmp_path: Path) -> None:

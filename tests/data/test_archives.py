@@ -71,6 +71,15 @@ def test_a_flipped_byte_in_a_zip_fails_its_checksum(tmp_path: Path) -> None:
         open_container(path, LIMIT).read("a")
 
 
+def test_a_zip_with_a_name_that_is_no_text_is_one_clear_error(tmp_path: Path) -> None:
+    path = tmp_path / "packed.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("name é", b"x")
+    path.write_bytes(path.read_bytes().replace("é".encode(), b"\x80\x80"))
+    with pytest.raises(DataError, match="damaged"):
+        open_container(path, LIMIT)
+
+
 def test_an_encrypted_zip_is_one_clear_error(tmp_path: Path) -> None:
     path = write("zip", tmp_path, {"a": b"secret"})
     content = bytearray(path.read_bytes())

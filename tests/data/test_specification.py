@@ -1,9 +1,9 @@
 import pytest
 
 from gradveil.data.images import Decoding
-from gradveil.data.specification import parse_specification
+from gradveil.data.specification import parse_specification, to_path
 from gradveil.data.splits import Split
-from gradveil.errors import InputError
+from gradveil.errors import DataError, InputError
 
 
 def test_options_are_told_from_paths() -> None:
@@ -18,6 +18,12 @@ def test_without_options_the_defaults_hold() -> None:
     assert specification.paths == ("here",)
     assert specification.decoding() == Decoding()
     assert specification.split() == Split()
+
+
+@pytest.mark.parametrize("text", ["~nobody-of-that-name/images", "~no\0body/images"])
+def test_the_folder_of_an_unknown_person_is_refused(text: str) -> None:
+    with pytest.raises(DataError, match="who is not known here"):
+        to_path(text)
 
 
 def read_all(text: str) -> object:

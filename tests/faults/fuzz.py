@@ -1,5 +1,6 @@
 """Try malformed inputs and count what becomes of them."""
 
+import logging
 import resource
 import shutil
 import signal
@@ -7,22 +8,35 @@ import tempfile
 import time
 import traceback
 import warnings
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import torch
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
 from gradveil.errors import GradveilError
-from tests.faults.readers import Reader
+from gradveil.journal import Journal
+from gradveil.results import provenance
+from tests.faults.readers import Reader, readers
 
 PATIENCE = 20.0
 """Seconds after which an input counts as a hang; the machine may be busy."""
 SHOWN = 5
+EXAMPLES = 200
+LEAST = 600
+"""Inputs that every class gets before the cheap classes get more."""
+COSTLY = 0.02
+"""Seconds for each input, from which on a class counts as costly."""
+SLOW = 5.0
+"""Seconds after which an input is tried again: the machine may have been busy."""
+MEMORY = 6.0
+JOURNAL = "journal.jsonl"
 
 
 class HangError(BaseException):
@@ -119,3 +133,54 @@ def limit_memory(gigabytes: float) -> None:
     """Let this process fail on an allocation that no input may cause."""
     size = int(gigabytes * 2**30)
     resource.setrlimit(resource.RLIMIT_AS, (size, size))
+
+
+def run(folder: Path, minutes: float) -> None:
+    """Try one class after the other, with its next seed, until the time is over; the journal says where it was."""
+    torch.set_num_threads(1)
+    limit_memory(MEMORY)
+    logging.getLogger("gradveil").setLevel(logging.ERROR)
+    journal = Journal(folder / JOURNAL)
+    seeds, tried, seconds = Counter[str](), Counter[str](), Counter[str]()
+    lines = journal.read()
+    for line in lines:
+        count(line, seeds, tried, seconds)
+    classes = {reader.name: reader for reader in readers()}
+    fuzz(classes["policy"], EXAMPLES, 0)  # Hypothesis makes its tables with the first inputs
+    for line in last_lines(lines):
+        if line["failed"] or line["slowest"] > SLOW:
+            journal.append(run_one(classes[line["input"]], line["seed"]))
+    stop = time.monotonic() + 60 * minutes
+    while time.monotonic() < stop:
+        costly = {one for one in classes if seconds[one] > COSTLY * tried[one]}
+        name = min(classes, key=lambda one: (min(LEAST, tried[one]), one in costly, tried[one]))
+        line = run_one(classes[name], seeds[name])
+        journal.append(line)
+        count(line, seeds, tried, seconds)
+
+
+def run_one(reader: Reader, start: int) -> dict[str, Any]:
+    """Try the inputs of one class and seed, and return the line of the journal."""
+    started = time.monotonic()
+    outcome = fuzz(reader, EXAMPLES, start)
+    print(f"{reader.name}: {outcome.tried} tried, {outcome.failed} failed {outcome.faults[:1]}", flush=True)
+    return {
+        "input": reader.name,
+        "seed": start,
+        **outcome.to_record(),
+        "seconds": round(time.monotonic() - started, 3),
+        "peak_megabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
+        "made_by": provenance(),
+    }
+
+
+def last_lines(lines: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Keep the last line of each class and seed: what failed is tried again once it is mended, with the same inputs."""
+    return list({(line["input"], line["seed"]): line for line in lines}.values())
+
+
+def count(line: dict[str, Any], seeds: Counter[str], tried: Counter[str], seconds: Counter[str]) -> None:
+    """Add one line of the journal to what every class has had."""
+    seeds[line["input"]] = max(seeds[line["input"]], line["seed"] + 1)
+    tried[line["input"]] += line["tried"]
+    seconds[line["input"]] += line.get("seconds", 0)

@@ -168,6 +168,9 @@ class Folders(Reader):
         data.load(f"folder:{place}" + draw(st.sampled_from(("", ",skip-broken", ",size=8", ",channels=1,skip-broken"))))
 
     def make(self, draw: Draw, path: Path) -> None:
+        if os.path.lexists(path):
+            # It may be a pipe, at which the harness itself would wait.
+            path.unlink()
         match draw(st.sampled_from((*["whole"] * 12, "damaged", "empty", "pipe", "device", "dangling", "loop"))):
             case "whole":
                 path.write_bytes(self.picture)
@@ -175,9 +178,9 @@ class Folders(Reader):
                 path.write_bytes(draw(damaged_bytes(self.picture)))
             case "empty":
                 path.touch()
-            case "pipe" if not path.exists():
+            case "pipe":
                 os.mkfifo(path)
-            case kind if not path.exists() and not path.is_symlink():
+            case kind:
                 path.symlink_to({"device": "/dev/zero", "loop": str(path)}.get(kind, "/nowhere"))
 
 

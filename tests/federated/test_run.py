@@ -14,7 +14,7 @@ import torch
 from gradveil import data
 from gradveil.capsule import name_capsule, read_capsule, read_truth
 from gradveil.client import Client
-from gradveil.errors import InputError, SettingsError, UnknownNameError
+from gradveil.errors import InputError, OutputError, SettingsError, UnknownNameError
 from gradveil.federated import FederatedResult, run_federated
 from gradveil.federated.run import EngineName, TopologyName, read_result
 from gradveil.rng import generator
@@ -65,6 +65,14 @@ def test_captured_rounds_replay(tmp_path: Path) -> None:
     again = Client(task.model, captured.update.local).update(captured.weights, batch, (), generator(0, "replay"))
     for name, tensor in captured.update.tensors.items():
         torch.testing.assert_close(again.tensors[name], tensor, atol=1e-6, rtol=1e-5)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_without_a_place_for_the_truth_the_run_ends_and_drops_no_client(workers: int, tmp_path: Path) -> None:
+    (tmp_path / "capsules").write_text("a file in the way")
+    with pytest.raises(OutputError, match=r"cannot write to .*capsules"):
+        run_federated(QUICK, small_data(), tmp_path, workers=workers, capture=[1], keep_truth=True)
+    assert not (tmp_path / "journal.jsonl").exists()
 
 
 def test_a_run_in_an_old_folder_leaves_nothing_of_the_old_one(tmp_path: Path) -> None:

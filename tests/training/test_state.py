@@ -32,3 +32,14 @@ def test_a_flipped_byte_anywhere_is_refused(tmp_path: Path) -> None:
         (tmp_path / STATE).write_bytes(damaged)
         with pytest.raises(CheckpointError, match=r"resume\.safetensors .*--overwrite"):
             folder.load_state(model, optimiser)
+
+
+def test_the_snapshot_of_another_phase_is_refused(tmp_path: Path) -> None:
+    folder, model, _ = open_run(tmp_path)
+    for phase, step in (("init", 0), ("epoch-1", 5)):
+        folder.save_snapshot(phase, step, dict(model.state_dict()))
+    assert folder.load_snapshot("init", model).keys() == model.state_dict().keys()
+    for suffix in ("safetensors", "json"):
+        (tmp_path / f"epoch-1.{suffix}").replace(tmp_path / f"init.{suffix}")
+    with pytest.raises(CheckpointError, match=r"init\.safetensors holds the weights of another phase"):
+        folder.load_snapshot("init", model)

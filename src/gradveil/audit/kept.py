@@ -13,6 +13,7 @@ from torch import Tensor
 
 from gradveil.errors import DataError, OutputError, SettingsError
 from gradveil.folders import only_writer
+from gradveil.machine import release_memory
 from gradveil.results import PRIVATE, read_sealed, seal, to_json, write_file
 from gradveil.tensor_files import read_sealed_tensors, seal_tensors
 from gradveil.workers import Crew, Job, OnProgress
@@ -62,6 +63,7 @@ class KeptWork:
 
         def keep(position: int, result: Result) -> None:
             self.write(missing[position], *form.pack(result))
+            release_memory()
 
         fresh = crew.run([jobs[name] for name in missing], report, keep)
         kept |= dict(zip(missing, fresh, strict=True))
@@ -80,7 +82,10 @@ class KeptWork:
             tensors, text = read_sealed_tensors(self.path_of(name), CONTENT)
         except DataError as error:
             raise DataError(f"{error}: remove it, and its job is run again") from error
-        return tensors, json.loads(text)["content"]
+        kept = json.loads(text)
+        if kept["job"] != name:
+            raise DataError(f"{self.path_of(name)} is of the job '{kept['job']}', not of '{name}': remove it")
+        return tensors, kept["content"]
 
 
 def run_jobs(
@@ -92,7 +97,7 @@ def run_jobs(
 ) -> list[Result]:
     """Run jobs, kept on disk if there is a place for that."""
     if kept is None:
-        return crew.run(list(jobs.values()), on_progress)
+        return crew.run(list(jobs.values()), on_progress, lambda *_: release_memory())
     return kept.run(crew, jobs, form, on_progress)
 
 
@@ -105,7 +110,11 @@ def read_work(folder: Path) -> dict[str, Any]:
     """Read what the unfinished audit in a folder was asked to do."""
     if not is_unfinished(folder):
         raise OutputError(f"{folder} holds no unfinished audit to resume: start one there without --resume")
-    return read_sealed(folder / WORK / SETTINGS)
+    path = folder / WORK / SETTINGS
+    work = read_sealed(path)
+    if not isinstance(work.get("settings"), dict) or not isinstance(work.get("command_line"), str):
+        raise DataError(f"{path} does not say what the audit was asked: copy it again, or start anew with --overwrite")
+    return work
 
 
 @contextmanager

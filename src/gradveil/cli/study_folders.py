@@ -12,6 +12,7 @@ from gradveil.experiments.versions import PRESENT, require_one_version, require_
 from gradveil.folders import only_command
 from gradveil.journal import Journal
 from gradveil.stops import say_on_stop
+from gradveil.study import to_text
 
 KEPT = "gradveil.folder"
 
@@ -37,6 +38,7 @@ def prepare_folder(
     entries = Journal(journal).read()
     if any(not has_field(entry, field) for entry in entries for field in fields):
         raise SettingsError(f"{journal} is of another study than 'reproduce {study}': name its own folder with --out")
+    refuse_copies(entries, journal)
     if table:
         if not entries:
             raise SettingsError(f"{journal} holds no results for a table: name the folder of a study with --out")
@@ -44,6 +46,15 @@ def prepare_folder(
     else:
         require_present_version(entries, journal, versions)
         keep_others_out(out)
+
+
+def refuse_copies(entries: Sequence[Mapping[str, Any]], journal: Path) -> None:
+    """Refuse a line that stands twice: a study writes none again, and a table would count it twice."""
+    first: dict[str, int] = {}
+    for number, entry in enumerate(entries, 1):
+        before = first.setdefault(to_text(entry), number)
+        if before != number:
+            raise OutputError(f"{journal}, line {number}, is a copy of line {before}: remove one of them")
 
 
 def keep_others_out(out: Path) -> None:

@@ -7,6 +7,7 @@ import gzip
 import io
 import lzma
 import os
+import struct
 import tarfile
 import zipfile
 import zlib
@@ -20,7 +21,10 @@ from gradveil.errors import DataError
 from gradveil.files import open_regular, read_regular, read_up_to, require_regular
 
 BLOCK = 1 << 20
-DAMAGES = (EOFError, OSError, RuntimeError, tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError)
+DAMAGES = (
+    *(EOFError, OSError, RuntimeError, ValueError, OverflowError),
+    *(tarfile.TarError, zipfile.BadZipFile, struct.error, zlib.error, lzma.LZMAError),
+)
 """What the standard library raises on an archive that is cut off, altered or encrypted."""
 
 

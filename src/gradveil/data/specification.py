@@ -72,7 +72,7 @@ def to_path(text: str) -> Path:
     """Make a path of a text, with ~ for a person's own folder."""
     try:
         return Path(text).expanduser()
-    except RuntimeError as error:
+    except (RuntimeError, ValueError) as error:
         raise DataError(f"'{text}' names the folder of a person who is not known here: write the path out") from error
 
 

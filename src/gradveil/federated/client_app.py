@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from gradveil.capsule import name_capsule, write_truth
-from gradveil.errors import SettingsError
+from gradveil.errors import OutputError, SettingsError
 from gradveil.federated.flower import ClientApp, Context, Message
 from gradveil.federated.participants import ClientWork, Participants
 from gradveil.federated.wire import read_instruction, write_reply
@@ -29,7 +29,10 @@ class TruthKeeper:
         if number in self.rounds and released.truths:
             settings = participants.settings
             made: dict[str, Any] = {"data": settings.data, "arm": settings.arm, "round": number, "client": client}
-            self.folder.mkdir(parents=True, exist_ok=True)
+            try:
+                self.folder.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise OutputError(f"cannot write to {self.folder}: {error.strerror}; choose another place") from error
             write_truth(self.folder / name_capsule(number, client), released.truths, made)
 
 

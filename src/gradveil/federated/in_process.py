@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, final
 
+from gradveil.errors import OutputError
 from gradveil.federated.client_app import AppFactory
 from gradveil.federated.coordinator import Coordinator
 from gradveil.federated.flower import Context, Error, Grid, Message, RecordDict, silenced
@@ -47,6 +48,9 @@ class ClientJob:
                 reply = self.make_app()(self.message, self.context)
         except OutOfTimeError:
             return None
+        except OutputError:
+            # The folder is that of the run: without a place to write, no client is at fault, and the run ends.
+            raise
         except Exception as error:
             # As in Flower: whatever a client raises becomes an error reply.
             reason = f"{type(error).__name__}: {error}"

@@ -23,6 +23,7 @@ from gradveil.losses import CrossEntropy, Loss, parse_loss
 from gradveil.models import ModelSpec, factory
 from gradveil.results import read_hashed, read_sealed, seal, to_json, write_file
 from gradveil.rng import generator
+from gradveil.tensor_files import align
 from gradveil.training.settings import TrainingSettings
 
 SCHEMA = 1
@@ -161,7 +162,7 @@ def read_weights(path: Path, expected: Shapes, record: Mapping[str, Any]) -> Wei
     try:
         require_regular(path)
         check_shapes(path, expected, stored_shapes(path))
-        weights: Weights = load(read_hashed(path, record.get("sha256")))
+        weights: Weights = align(load(read_hashed(path, record.get("sha256"))))
     except DataError as error:
         raise CheckpointError(str(error)) from error
     except (OSError, SafetensorError) as error:

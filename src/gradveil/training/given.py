@@ -15,6 +15,7 @@ from gradveil.defences import Defence
 from gradveil.errors import CheckpointError
 from gradveil.losses import CrossEntropy, Loss
 from gradveil.models import ModelSpec
+from gradveil.tensor_files import align
 from gradveil.training.checkpoint import (
     Checkpoint,
     Weights,
@@ -86,7 +87,7 @@ def read_plain(path: Path) -> Weights:
         raise CheckpointError(f"{path} is no file: name one that holds weights")
     try:
         if path.suffix == ".safetensors":
-            return dict(load_file(path))
+            return align(load_file(path))
         content = torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
         raise CheckpointError(

@@ -109,7 +109,10 @@ class RunFolder:
     def load_snapshot(self, phase: str, model: nn.Module) -> Weights:
         path = self.path / f"{phase}.safetensors"
         try:
-            return read_weights(path, shapes_of(model.state_dict()), read_record(path))
+            record = read_record(path)
+            if record["made"].get("phase") != phase:
+                raise CheckpointError(f"{path} holds the weights of another phase: copy it again")
+            return read_weights(path, shapes_of(model.state_dict()), record)
         except CheckpointError as error:
             raise CheckpointError(f"{error}; or start the run again with --overwrite") from error
 
