@@ -17,6 +17,7 @@ from gradveil.cli.crews import RayAddress, gather_crew
 from gradveil.cli.federated_study import federated_study
 from gradveil.cli.local_steps import local_steps
 from gradveil.cli.options import AsJson, Quiet, Seed, make_console, print_json, print_path
+from gradveil.cli.paper_study import add_paper_study
 from gradveil.cli.policies_hide import policies_hide
 from gradveil.cli.progress import progress_bar
 from gradveil.cli.single_transforms import single_transforms
@@ -48,6 +49,7 @@ app.command("told-defences")(told_study)
 app.command("batches")(batches)
 app.command("local-steps")(local_steps)
 app.command("attackers")(attackers)
+add_paper_study(app)
 Parts = Annotated[list[str] | None, typer.Option("--part", help=f"One of {', '.join(PARTS)}; all unless given.")]
 Folder = Annotated[Path, typer.Option("--out", help="Folder of the study; run again with the same one to go on.")]
 Colour = Annotated[
