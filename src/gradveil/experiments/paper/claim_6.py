@@ -29,8 +29,8 @@ CLAIM = make_claim(
         "The five best transformations are horizontal shifting 9, brightness 9, contrast 7, brightness 6, contrast 6.",
         f"entries {', '.join(map(str, BEST_FIVE))} have the lowest S_pri (Figure 5).",
         f"{BEST_FIVE_FOUND['cifar100']} of these five are among its own best five (Figure 6).",
-        "each of the five must be among our best five in 95% of the resamples of the images; it fails if at most two are "
-        "among them in 5%. It speaks of S_pri, not of what an attack finds.",
+        "each of the five must be among our best five in 95% of the resamples of the images; it fails if at most two "
+        "are among them in 5%. It speaks of S_pri, not of what an attack finds.",
         judge,
     ),
     list_units,

@@ -49,13 +49,17 @@ def draw_panels(panels: Sequence[Panel]) -> bytes:
     """Draw the panels from left to right, each a grid of pictures; a row has the same meaning in all of them."""
     names = list(dict.fromkeys(name for panel in panels for name in panel.rows))
     widths = [max(len(row) for row in panel.rows.values()) for panel in panels]
-    figure, grid = make_figure(len(names), sum(widths), (1.05 * sum(widths) + 1.2, 1.3 * len(names) + 0.3))
+    # An empty column stands between two panels.
+    columns = sum(widths) + len(panels) - 1
+    figure, grid = make_figure(len(names), columns, (0.95 * columns + 1.2, 1.25 * len(names) + 0.3))
+    for axes in (axes for line in grid for axes in line):
+        fill_row([axes], ())
     left = 0
     for panel, width in zip(panels, widths, strict=True):
         for line, name in enumerate(names):
             fill_row([grid[line][left + place] for place in range(width)], panel.rows.get(name, ()))
         grid[0][left].set_title(panel.title, fontsize=8, loc="left", parse_math=False)
-        left += width
+        left += width + 1
     for line, name in enumerate(names):
         grid[line][0].set_ylabel(name, fontsize=8, parse_math=False)
     return to_png(figure)

@@ -46,8 +46,9 @@ def render(material: Material) -> Rendering:
         [
             "## Figure 1: the way from noise to the image",
             "",
-            f"On the semi-trained `{material.scale.semi.model}`. In the published code {QUIRKS[UNIFORM_START].published}. "
-            "S_pri is the area below the mean curve, ± half the 95% interval over images; lower is said to hide more.",
+            f"On the semi-trained `{material.scale.semi.model}`. In the published code "
+            f"{QUIRKS[UNIFORM_START].published}. S_pri is the area below the mean curve, ± half the 95% interval over "
+            "images; lower is said to hide more.",
             "",
             *write_table(("policy", "start", "S_pri", "n"), rows),
             "",

@@ -50,7 +50,7 @@ def batch_cells(scale: Scale) -> Cells:
     """List a round of each batch size, for clients with so many images; at least as many images as a small cell."""
     found = {}
     for size in scale.batch_sizes:
-        count = -(-scale.point_images // size) * size
+        count = -(-scale.images // size) * size
         units = plain_units(scale, FAST, images=count)
         model = units[0].model
         found[f"{size} images a client"] = [
@@ -87,7 +87,7 @@ def restart_cells(scale: Scale) -> Cells:
     """List four attacks with as many restarts each; of restarts the one with the lowest matching loss counts."""
     return {
         attack: with_fields(
-            plain_units(scale, attack, phase="final", images=scale.point_images), restarts=scale.equal_restarts
+            plain_units(scale, attack, phase="final", images=scale.images), restarts=scale.equal_restarts
         )
         for attack in RIVALS
     }

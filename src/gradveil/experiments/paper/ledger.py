@@ -56,8 +56,8 @@ def describe_scale(scale: Scale) -> str:
     """Say what the figures are of."""
     networks = ", ".join(f"`{one.model}` on {one.data}" for one in dict.fromkeys(scale.networks.values()))
     return (
-        f"Scale `{scale.name}`: {networks}; {scale.images} images a cell, {len(scale.seeds)} seed(s). A cell that was not "
-        "run says so."
+        f"Scale `{scale.name}`: {networks}; {scale.images} images a cell, {len(scale.seeds)} seed(s). A cell "
+        "that was not run says so."
     )
 
 

@@ -60,7 +60,7 @@ class PolicyTable:
     def units(self, scale: Scale) -> list[Unit]:
         """List what runs: the published attack first, then the strongest one."""
         cells = [(label, PUBLISHED_ATTACK, quirks) for quirks in (FAITHFUL, CORRECTED) for label in self.arms]
-        cells += [(label, scale.strongest, CORRECTED) for label in self.arms]
+        cells += [(label, scale.strongest, CORRECTED) for label in dict.fromkeys((NONE, HYBRID, *self.arms))]
         models = [model for label in self.arms for model in self.models(label, scale)]
         return [*models, *(unit for cell in cells for unit in self.attacks(*cell, scale))]
 
@@ -140,8 +140,8 @@ def describe_network(network: Network, scale: Scale) -> str:
     share = "" if training.fraction == 1 else f"{100 * training.fraction:g}% of "
     seeds = f"seed {scale.seeds[0]}" if len(scale.seeds) == 1 else f"seeds {scale.seeds[0]} to {scale.seeds[-1]}"
     return (
-        f"`{network.model}` on {share}{network.data}, recipe `{training.recipe}`, {training.epochs} epochs, {seeds}; one "
-        "gradient of one image, evaluation mode, labels known (a diagnostic)."
+        f"`{network.model}` on {share}{network.data}, recipe `{training.recipe}`, {training.epochs} epochs, {seeds}; "
+        "one gradient of one image, evaluation mode, labels known (a diagnostic)."
     )
 
 

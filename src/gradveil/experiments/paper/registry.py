@@ -1,6 +1,7 @@
 """The experiments by name, in the order in which `all` runs them: what decides most comes first."""
 
 from gradveil.experiments.paper import (
+    anchor,
     claim_1,
     claim_2,
     claim_3,
@@ -17,6 +18,7 @@ from gradveil.experiments.paper import (
     figure_5,
     figure_6,
     k_points,
+    quirk_shares,
     table_1,
     table_2,
     table_3,
@@ -48,7 +50,9 @@ EXPERIMENTS: dict[str, Experiment] = {
         claim_7.CLAIM,
         extension_1.CLAIM,
         extension_2.CLAIM,
+        quirk_shares.EXPERIMENT,
         *k_points.EXPERIMENTS,
+        anchor.EXPERIMENT,
     )
 }
 ALL = "all"

@@ -86,7 +86,7 @@ def render(material: Material) -> Rendering:
             "",
             *write_table(FAITHFUL_COLUMNS, [faithful_line(attack, material) for attack in ATTACKS]),
             "",
-            f"Corrected: gains over the chance floor, pixel by pixel; the control is `{BASE}`; ± half the 95% interval.",
+            f"Corrected: gains over the floor, pixel by pixel; the control is `{BASE}`; ± half the 95% interval.",
             "",
             *write_table(CORRECTED_COLUMNS, [corrected_line(attack, material) for attack in ATTACKS]),
             "",
