@@ -63,10 +63,8 @@ def render(material: Material) -> Rendering:
     policy = table.cell(SHOWN, PUBLISHED_ATTACK, CORRECTED, material)
     published, even, lopsided = (plain, policy), (base, policy), QUIRKS[LOPSIDED_BASE]
     rows = [
-        quirk_line(
-            f"with `{LOPSIDED_BASE}`: {QUIRKS[LOPSIDED_BASE].published}", published, write_share(published, even)
-        ),
-        quirk_line(f"without it: {QUIRKS[LOPSIDED_BASE].ours}", even, ""),
+        quirk_line(f"with `{LOPSIDED_BASE}`: {lopsided.published}", published, write_share(published, even)),
+        quirk_line(f"without it: {lopsided.ours}", even, ""),
     ]
     for quirk in quirks_of(material.scale):
         first, second = (Cell.of(units, material.results) for units in quirk_units(quirk, material.scale))
