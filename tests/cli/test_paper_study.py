@@ -103,7 +103,7 @@ def test_a_dry_run_prints_the_plan_and_writes_nothing(
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["all", "--scale", "huge"], "smoke, cpu, paper"),
+        (["all", "--scale", "huge"], "cpu, paper, smoke"),
         (["table-1a", "--table"], "holds no results for a table"),
         (["table-5", "--scale", "cpu"], "name their folder with --data-root"),
     ],

@@ -22,7 +22,7 @@ def test_every_name_is_known(scale: Scale) -> None:
 
 
 def test_an_unknown_scale_is_refused() -> None:
-    with pytest.raises(UnknownNameError, match="smoke, cpu, paper"):
+    with pytest.raises(UnknownNameError, match="cpu, paper, smoke"):
         find_scale("huge")
 
 
