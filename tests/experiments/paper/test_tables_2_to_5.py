@@ -81,4 +81,4 @@ def test_the_anchor_has_one_model_and_no_spread() -> None:
     assert anchor.list_units(SMOKE) == []
     assert "no anchor" in anchor.render(Material(SMOKE, results())).lines[0]
     text = "\n".join(anchor.render(Material(CPU, results(attacked(units, 12.0, 11.0, 1.0)))).lines)
-    assert "| `crop-flip` | 12.00 | 11.00 | +1.0 | 4 |" in text
+    assert "| `crop-flip` | 11.97 | 11.00 | +1.0 | 4 |" in text

@@ -36,6 +36,7 @@ def interval(mean: float, half: float | None, count: int = 40) -> ClusterInterva
         (interval(3, 0.5, 12), interval(0.2, 0.3, 12), interval(2.8, 0.5, 12), PARTLY),
         (interval(3, 0.5), interval(1.5, 0.3), interval(1.5, 0.5), PARTLY),
         (interval(3, 0.5), interval(2.9, 0.5), interval(0.1, 0.5), FAILS),
+        (interval(3, 0.5), interval(2.5, 0.5), interval(0.5, 0.1), FAILS),
         (interval(3, 0.5), interval(4, 0.5), interval(-1, 0.5), FAILS),
         (interval(3, 2.5), interval(2, 2), interval(1, 2), UNDECIDED),
         (interval(0.2, 0.5), interval(0.1, 0.3), interval(0.1, 0.5), UNDECIDED),

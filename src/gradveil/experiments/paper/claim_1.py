@@ -35,7 +35,8 @@ CLAIM = make_claim(
         f"yes on average, though some images stay badly protected: {published(R)} (Tables 1a–d).",
         f"the strongest attack's aligned gain over chance, at T(x) or x, must surely fall under the hybrid, and surely "
         f"below {EPSILON:g} dB on {AT_CHANCE_IMAGES} images or more, for at most {ACCURACY_COST:g} points of accuracy, "
-        "with all four networks; the control is `crop-flip`.",
+        "with all four networks; the control is `crop-flip`. It fails where the gain surely falls by less than "
+        f"{EPSILON:g} dB.",
         judge,
     ),
     list_units,

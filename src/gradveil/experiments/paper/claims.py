@@ -30,7 +30,7 @@ def render(claim: Claim, material: Material) -> Rendering:
         [
             f"- **Claim:** {claim.statement}",
             f"- **The paper says:** {claim.paper}",
-            f"- **The replication says:** {claim.replication}",
+            f"- **The {claim.second} says:** {claim.replication}",
             f"- **Rule:** {claim.rule}",
             f"- **We measure** (scale `{material.scale.name}`): {finding.measured}.",
             f"- **Verdict: {finding.verdict}.** Why: {finding.why}.",

@@ -29,13 +29,17 @@ class Material:
 
 @dataclass(frozen=True)
 class Claim:
-    """A published statement, and the rule that says whether it holds; the rule was written before results were seen."""
+    """A published statement, and the rule that says whether it holds; the rule was written before results were seen.
+
+    `replication` is what the `second` source says.
+    """
 
     statement: str
     paper: str
     replication: str
     rule: str
     judge: Callable[[Material], Finding]
+    second: str = "replication"
 
 
 @dataclass(frozen=True)

@@ -65,6 +65,8 @@ def write_score(value: float | None) -> str:
 def render(material: Material) -> Rendering:
     panels = [panel for letter in PAIRS if (panel := make_panel(letter, material)) is not None]
     figures = {FILE: draw_panels(panels)} if panels else {}
+    # The pages are also written where the journal is and the pictures, which are private, are not.
+    drawn = bool(panels) or (material.folder is not None and (material.folder / FILE).exists())
     return Rendering(
         [
             "## Figure 4: what is rebuilt",
@@ -73,7 +75,7 @@ def render(material: Material) -> Rendering:
             "flip and the hybrid policy, and what is rebuilt of those; PSNR against what the model was fed. The first "
             "images of each cell of Table 1, not the best.",
             "",
-            f"![Pictures]({FILE})",
+            f"![Pictures]({FILE})" if drawn else "Not run.",
             "",
         ],
         figures,

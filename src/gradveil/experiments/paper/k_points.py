@@ -16,6 +16,7 @@ from gradveil.experiments.paper.text import write_count, write_interval, write_p
 from gradveil.experiments.paper.units import AttackUnit, Phase, Unit
 from gradveil.experiments.paper.verdicts import Finding, judge_difference, judge_leak, judge_spread
 
+SECOND = "critique"
 NONE = "none"
 FAST = "fast"
 RIVALS = (PUBLISHED_ATTACK, "adam-l1", "adam-l2", "sgd-cosine")
@@ -165,9 +166,10 @@ POINTS = [
         Claim(
             "Images leak from gradients of batches of up to 100.",
             "tries batches of one only: they are the strongest attack (§5.1).",
-            "K: some images of a batch of 100 come close to the originals, with a high variance over classes.",
+            "some images of a batch of 100 come close to the originals, with a high variance over classes.",
             "the aligned gain over chance, at the largest batch, must surely be above 0.",
             partial(judge_last, batch_cells),
+            SECOND,
         ),
     ),
     Point(
@@ -177,9 +179,10 @@ POINTS = [
         Claim(
             "Wider networks have a higher variance of reconstruction.",
             "not tried.",
-            "K: higher width leads to higher variance, so with several attempts wider networks are more at risk.",
+            "higher width leads to higher variance, so with several attempts wider networks are more at risk.",
             "the spread of PSNR over images must be larger for the widest than for the narrowest (Levene's test, 5%).",
             judge_widths,
+            SECOND,
         ),
     ),
     Point(
@@ -189,9 +192,10 @@ POINTS = [
         Claim(
             "Depth hardly matters: images leak from ResNet-152 as well.",
             "not tried.",
-            "K: depth hardly matters.",
+            "depth hardly matters.",
             "the aligned gain over chance on the deepest network must surely be above 0.",
             partial(judge_last, depth_cells),
+            SECOND,
         ),
     ),
     Point(
@@ -201,9 +205,10 @@ POINTS = [
         Claim(
             "Averaging over several local epochs does not deter the attacker.",
             "not tried.",
-            "K: it does not.",
+            "it does not.",
             "the aligned gain over chance, at the most epochs, must surely be above 0.",
             partial(judge_last, local_cells),
+            SECOND,
         ),
     ),
     Point(
@@ -213,9 +218,10 @@ POINTS = [
         Claim(
             "Trained networks are harder to attack than untrained ones.",
             "attacks trained networks only.",
-            "K: the attack outperforms others on both, and trained networks are the harder case.",
+            "the attack outperforms others on both, and trained networks are the harder case.",
             "the gain over chance must surely be larger on the untrained network, on the same images.",
             judge_training,
+            SECOND,
         ),
     ),
     Point(
@@ -225,9 +231,10 @@ POINTS = [
         Claim(
             "The cosine with Adam is stronger than other distances when each attack has as many restarts.",
             "gives its attacks from 1 to 16 restarts.",
-            "K: 16 restarts for one attack only are a generous advantage; others must get them as well.",
+            "16 restarts for one attack only are a generous advantage; others must get them as well.",
             "the gain over chance must surely be larger than that of the best of three rivals with as many restarts.",
             judge_restarts,
+            SECOND,
         ),
     ),
 ]

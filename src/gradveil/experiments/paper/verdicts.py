@@ -87,10 +87,10 @@ def judge_protection(
         if drop.count >= AT_CHANCE_IMAGES:
             return Finding(HOLDS, f"with the policy the gain is below {EPSILON:g} dB", measured)
         return Finding(PARTLY, f"the gain falls, and {drop.count} images are too few to call it chance", measured)
-    if drop.low > 0:
-        return Finding(PARTLY, f"the gain falls, but not surely below {EPSILON:g} dB", measured)
     if drop.high < EPSILON:
         return Finding(FAILS, f"the policy takes less than {EPSILON:g} dB of the gain", measured)
+    if drop.low > 0:
+        return Finding(PARTLY, f"the gain falls, but not surely below {EPSILON:g} dB", measured)
     return undecided("the interval of the drop includes both none and a large one", measured)
 
 
