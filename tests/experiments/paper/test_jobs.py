@@ -8,7 +8,7 @@ import torch
 from safetensors.torch import load_file
 
 from gradveil.attacks import GradientMatching
-from gradveil.data import DataSet
+from gradveil.data import DataSet, ImageSet
 from gradveil.experiments.paper.jobs import (
     Halved,
     UnitJob,
@@ -115,11 +115,10 @@ def test_steps_and_restarts_are_the_attacks_own_unless_given() -> None:
 
 def test_one_quirk_gives_the_model_other_statistics(data: DataSet) -> None:
     assert spec_of(MODEL, data).mean == data.mean
-    colour = replace(data, mean=(0.5,) * 3, std=(0.2,) * 3)
-    three = torch.zeros(4, 3, 28, 28, dtype=torch.uint8)
-    labels = torch.arange(4)
-    sets = (replace(colour.train, images=three, labels=labels), replace(colour.test, images=three, labels=labels))
-    odd = spec_of(replace(MODEL, quirks=(CIFAR10_STATISTICS,)), replace(colour, train=sets[0], test=sets[1]))
+    images = ImageSet(torch.zeros(4, 3, 28, 28, dtype=torch.uint8), torch.arange(4))
+    colour = replace(data, train=images, test=images, mean=(0.5,) * 3, std=(0.2,) * 3)
+    odd = spec_of(replace(MODEL, quirks=(CIFAR10_STATISTICS,)), colour)
+    assert spec_of(MODEL, colour).mean == colour.mean
     assert odd.mean == CIFAR10_MEAN
 
 
