@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from gradveil.cli.crews import RayAddress, gather_crew
-from gradveil.cli.options import Quiet, make_console, print_path
+from gradveil.cli.options import Device, Quiet, make_console, print_path
 from gradveil.cli.progress import progress_bar
 from gradveil.cli.study_folders import has_field, keep_others_out
 from gradveil.errors import OutputError, SettingsError
@@ -33,6 +33,8 @@ from gradveil.experiments.paper import (
     write_pages,
 )
 from gradveil.journal import Journal
+from gradveil.machine import find_device
+from gradveil.study import OnProgress
 
 PANEL = "The study of Gao et al. (2021)"
 FIELDS = ("key", "unit.kind", "versions")
@@ -66,6 +68,7 @@ def make_command(name: str) -> Callable[..., None]:
         data_root: DataRoot = None,
         workers: WorkerCount = 1,
         ray: RayAddress = None,
+        device: Device = "auto",
         out: Folder = Path("runs/paper"),
         dry_run: DryRun = False,
         table: TableOnly = False,
@@ -76,10 +79,12 @@ def make_command(name: str) -> Callable[..., None]:
         size = find_scale(scale)
         console = make_console(quiet, as_json=False)
         check_folder(out, table)
-        study = Study(out)
+        study = Study(out, str(find_device(device)))
         groups = [one.units(size) for one in chosen]
         if dry_run:
-            print_plans(console, chosen, groups, study)
+            with progress_bar(console) as progress:
+                plans = make_plans(chosen, groups, study, progress)
+            print_plans(console, plans)
             return
         if not table:
             keep_others_out(out)
@@ -108,17 +113,26 @@ def check_folder(out: Path, table: bool) -> None:
         raise SettingsError(f"{journal} holds no results for a table: name the folder of a study with --out")
 
 
-def print_plans(console: Console, chosen: Sequence[Experiment], groups: Sequence[Sequence[Unit]], study: Study) -> None:
-    """Print what is left to run of each experiment that the ones before it do not run."""
-    shown = Table(*("experiment", "trainings", "attacks", "scores", "done or shared", "core-hours"))
+def make_plans(
+    chosen: Sequence[Experiment], groups: Sequence[Sequence[Unit]], study: Study, progress: OnProgress
+) -> list[Plan]:
+    """List what is left to run of each experiment that the ones before it do not run."""
+    plans: list[Plan] = []
     seen: set[Unit] = set()
-    total = 0.0
     for one, units in zip(chosen, groups, strict=True):
         missing = [unit for unit in study.missing(units) if unit not in seen]
         seen.update(missing)
-        plan: Plan = make_plan(one.name, with_models(units), missing)
-        total += plan.hours
+        plans.append(make_plan(one.name, with_models(units), missing))
+        progress("timing", len(plans), len(chosen))
+    return plans
+
+
+def print_plans(console: Console, plans: Sequence[Plan]) -> None:
+    """Print the plans, and what they cost together."""
+    shown = Table(*("experiment", "trainings", "attacks", "scores", "done or shared", "core-hours"))
+    for plan in plans:
         counts = (plan.trainings, plan.attacks, plan.scores, plan.done)
         shown.add_row(plan.name, *map(str, counts), f"{plan.hours:.2f}")
     console.print(shown)
+    total = sum(plan.hours for plan in plans)
     console.print(f"{total:.1f} core-hours by the speed of one thread of this machine, measured just now on noise.")

@@ -1,6 +1,6 @@
 """Made-up results: what a journal would hold if attacks found this or that."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gradveil.experiments.paper.study import Line, Results
@@ -69,5 +69,5 @@ def results(*lines: Line | Sequence[Line]) -> Results:
     """Put lines and lists of lines together."""
     flat: list[Line] = []
     for entry in lines:
-        flat += [entry] if isinstance(entry, dict) else list(entry)  # type: ignore[list-item]
+        flat += [entry] if isinstance(entry, Mapping) else list(entry)
     return Results.of(flat)

@@ -77,17 +77,18 @@ class UnitJob:
     unit: Unit
     data: Shared[DataSet]
     folder: Path
+    device: str = "cpu"
 
     def run(self, report: Report) -> dict[str, Any]:
         """Return what the journal keeps."""
         data, unit = self.data.get(), self.unit
         if isinstance(unit, TrainUnit):
-            return train_unit(unit, data, self.folder, report)
+            return train_unit(unit, data, self.folder, self.device, report)
         if isinstance(unit, AttackUnit):
-            return attack_unit(unit, data, self.folder, report)
+            return attack_unit(unit, data, self.folder, self.device, report)
         if isinstance(unit, ScoreUnit):
-            return score_unit(unit, data, self.folder)
-        return search_unit(unit, data, self.folder, report)
+            return score_unit(unit, data, self.folder, self.device)
+        return search_unit(unit, data, self.folder, self.device, report)
 
 
 def weights_at(folder: Path, unit: TrainUnit) -> Path:
@@ -107,10 +108,11 @@ def spec_of(unit: TrainUnit, data: DataSet) -> ModelSpec:
     return ModelSpec(unit.model, data.shape, data.classes, mean, std)
 
 
-def train_unit(unit: TrainUnit, data: DataSet, folder: Path, report: Report) -> dict[str, Any]:
+def train_unit(unit: TrainUnit, data: DataSet, folder: Path, device: str, report: Report) -> dict[str, Any]:
     """Train a model; a training that was cut short goes on."""
     place = weights_at(folder, unit).parent
-    job = TrainJob(spec_of(unit, data), data, unit.training, parse_arm(unit.arm), ("final",), unit.seed, "cpu", place)
+    arm = parse_arm(unit.arm)
+    job = TrainJob(spec_of(unit, data), data, unit.training, arm, ("final",), unit.seed, device, place)
     result = job.run(report)
     curves = [{name: shorten(value) for name, value in asdict(point).items()} for point in result.curves]
     return {
@@ -130,7 +132,7 @@ def load_weights(unit: TrainUnit, phase: str, data: DataSet, folder: Path) -> tu
     return spec, build_defended(spec, parse_arm(unit.arm).defences, unit.seed).state_dict()
 
 
-def attack_unit(unit: AttackUnit, data: DataSet, folder: Path, report: Report) -> dict[str, Any]:
+def attack_unit(unit: AttackUnit, data: DataSet, folder: Path, device: str, report: Report) -> dict[str, Any]:
     """Attack some images, score them beside chance and other images, and keep the pictures."""
     arm = parse_arm(unit.arm)
     released = Arm(arm.name, (*arm.defences, *((Halved(),) if HALVED_LOSS in unit.quirks else ())))
@@ -139,7 +141,7 @@ def attack_unit(unit: AttackUnit, data: DataSet, folder: Path, report: Report) -
     scene = Scene(spec, weights, released, unit.phase, make_local(unit), None, True, unit.told, seed)
     public = choose_public(data, min(PUBLIC, len(data.train) // 2), seed).batch()
     shares = tuple((share,) for share in make_shares(unit, data))
-    attacked = CellJob(scene, shares, make_attack(unit), unit.attack, public, "cpu", keep_history=True).run(report)
+    attacked = CellJob(scene, shares, make_attack(unit), unit.attack, public, device, keep_history=True).run(report)
     rows = score_rows(unit, data, arm, attacked)
     keep_pictures(pictures_at(folder, unit), attacked)
     return {"rows": [describe(row, one) for row, one in zip(rows, attacked, strict=True)]}
@@ -221,16 +223,17 @@ def keep_pictures(place: Path, attacked: Sequence[Attacked]) -> None:
     write_file(place, save({name: tensor.contiguous() for name, tensor in pictures.items()}), PRIVATE)
 
 
-def score_unit(unit: ScoreUnit, data: DataSet, folder: Path) -> dict[str, Any]:
+def score_unit(unit: ScoreUnit, data: DataSet, folder: Path, device: str) -> dict[str, Any]:
     """Score one policy image by image, or batch by batch for S_acc."""
     spec, weights = load_weights(unit.model, unit.phase, data, folder)
     model = spec.build(generator(unit.model.seed, "model"))
     model.load_state_dict(dict(weights))
+    model = model.to(device).eval()
     policy = parse_policy(unit.policy)
     if unit.score == "s-acc":
-        accuracy = make_accuracy_score(model.eval(), data, unit.form, unit.model.seed)
+        accuracy = make_accuracy_score(model, data, unit.form, unit.model.seed)
         return {"scores": [shorten(value) for value in accuracy.batch_scores(policy)]}
-    privacy = make_privacy_score(unit, model.eval(), data)
+    privacy = make_privacy_score(unit, model, data)
     curves = privacy.curves(policy, privacy.quadrature.nodes)
     found: dict[str, Any] = {"scores": [shorten(value) for value in privacy.area(curves).tolist()]}
     if unit.curves:
@@ -266,7 +269,7 @@ def make_accuracy_score(model: torch.nn.Module, data: DataSet, form: str, seed: 
     )
 
 
-def search_unit(unit: SearchUnit, data: DataSet, folder: Path, report: Report) -> dict[str, Any]:
+def search_unit(unit: SearchUnit, data: DataSet, folder: Path, device: str, report: Report) -> dict[str, Any]:
     """Search on the semi-trained model; a search that was cut short goes on."""
     place = folder / "searches" / unit.key
     settings = SearchSettings(
@@ -275,6 +278,7 @@ def search_unit(unit: SearchUnit, data: DataSet, folder: Path, report: Report) -
         candidates=unit.candidates,
         keep=unit.keep,
         images=unit.images,
+        device=device,
         seed=unit.model.seed,
     )
     begun = (place / "journal.jsonl").exists()

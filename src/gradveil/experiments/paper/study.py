@@ -50,9 +50,10 @@ class Results:
 
 @dataclass(frozen=True)
 class Study:
-    """A folder with a journal, weights and pictures; every unit is run at most once."""
+    """A folder with a journal, weights and pictures; every unit is run at most once, on `device`."""
 
     folder: Path
+    device: str = "cpu"
 
     @cached_property
     def journal(self) -> Journal:
@@ -109,4 +110,4 @@ class Study:
 
     def item(self, unit: Unit, data: Shared[DataSet]) -> WorkItem:
         key = {"key": unit.key, "unit": unit.to_record(), "versions": unit.versions()}
-        return WorkItem(key, UnitJob(unit, data, self.folder), unit.name(), {DivergenceError: DIVERGED})
+        return WorkItem(key, UnitJob(unit, data, self.folder, self.device), unit.name(), {DivergenceError: DIVERGED})
