@@ -13,7 +13,7 @@ from gradveil.audit.capsules import CapsuleAudit, load_capsules
 from gradveil.audit.estimate import estimate_audit
 from gradveil.audit.floors import Chance, Floors, FloorSettings, make_floors
 from gradveil.audit.gate import Leak, find_leaks
-from gradveil.audit.jobs import Attacked
+from gradveil.audit.jobs import Attacked, CellJob, TrainJob
 from gradveil.audit.kept import KeptWork, discard_work, is_unfinished, opened_work, read_work
 from gradveil.audit.own import FRAMES, add_control, audit_model
 from gradveil.audit.presets import PRESETS, Preset, change_settings, find_preset
@@ -40,6 +40,7 @@ __all__ = [
     "Candidates",
     "CapsuleAudit",
     "Cell",
+    "CellJob",
     "Chance",
     "FloorSettings",
     "Floors",
@@ -55,6 +56,7 @@ __all__ = [
     "Scorer",
     "Share",
     "Summary",
+    "TrainJob",
     "Verdict",
     "add_control",
     "audit_model",

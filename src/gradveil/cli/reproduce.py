@@ -27,6 +27,7 @@ from gradveil.cli.options import (
     print_json,
     print_path,
 )
+from gradveil.cli.paper_study import add_paper_study
 from gradveil.cli.policies_hide import policies_hide
 from gradveil.cli.progress import progress_bar
 from gradveil.cli.single_transforms import single_transforms
@@ -58,6 +59,7 @@ app.command("told-defences")(told_study)
 app.command("batches")(batches)
 app.command("local-steps")(local_steps)
 app.command("attackers")(attackers)
+add_paper_study(app)
 Parts = Annotated[list[str] | None, typer.Option("--part", help=f"One of {', '.join(PARTS)}; all unless given.")]
 Colour = Annotated[
     str | None, typer.Option("--colour", help="Colour images, e.g. cifar100; without them their cells are not run.")

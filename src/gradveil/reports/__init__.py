@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from gradveil.reports.home import keep_out_of_home
 
 if TYPE_CHECKING:
-    from gradveil.reports.attack_pictures import draw_losses, draw_paths, draw_similarities, draw_strip
+    from gradveil.reports.attack_pictures import chosen_layers, draw_losses, draw_paths, draw_similarities, draw_strip
     from gradveil.reports.audit_comparison import render_comparison
     from gradveil.reports.audit_files import read_audit, verify_audit, write_audit
     from gradveil.reports.audit_output import pictures_of, record_of, render_report, save_page
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from gradveil.reports.sheet import draw_catalogue, draw_policies
 
 MODULES = {
-    "attack_pictures": ("draw_losses", "draw_paths", "draw_similarities", "draw_strip"),
+    "attack_pictures": ("chosen_layers", "draw_losses", "draw_paths", "draw_similarities", "draw_strip"),
     "audit_comparison": ("render_comparison",),
     "audit_files": ("read_audit", "verify_audit", "write_audit"),
     "audit_output": ("pictures_of", "record_of", "render_report", "save_page"),
@@ -56,6 +56,7 @@ __all__ = [
     "Frames",
     "Pictures",
     "Point",
+    "chosen_layers",
     "data_address",
     "draw_bars",
     "draw_catalogue",

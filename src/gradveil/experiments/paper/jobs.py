@@ -1,0 +1,300 @@
+"""How a unit is run, wherever that is; the folder must be one that all workers see."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, ClassVar, final
+
+import torch
+from safetensors.torch import save
+
+from gradveil.attacks import Attack, GradientMatching, find_attack
+from gradveil.audit import (
+    Attacked,
+    Candidates,
+    CellJob,
+    Floors,
+    FloorSettings,
+    Row,
+    Scene,
+    Scorer,
+    Share,
+    TrainJob,
+    choose_candidates,
+    make_floors,
+)
+from gradveil.client import Weights
+from gradveil.data import DataSet, choose_attacked, choose_public
+from gradveil.defences import Arm, Defence, Hook, build_defended, parse_arm
+from gradveil.experiments.paper.quirks import CIFAR10_MEAN, CIFAR10_STATISTICS, CIFAR10_STD, HALVED_LOSS
+from gradveil.experiments.paper.units import AttackUnit, ScoreUnit, SearchUnit, TrainUnit, Unit
+from gradveil.losses import Loss, parse_loss
+from gradveil.models import ModelSpec
+from gradveil.reports import chosen_layers
+from gradveil.results import PRIVATE, write_file
+from gradveil.rng import generator
+from gradveil.scores import AccuracyScore, PrivacyScore, choose_accuracy_images, choose_privacy_images
+from gradveil.search import SearchSettings, run_search
+from gradveil.training import load_checkpoint
+from gradveil.transforms import parse_policy
+from gradveil.types import Batch, LocalTraining, Reconstruction, Update
+from gradveil.workers import Report, Shared
+
+PUBLIC = 500
+EPSILON = 1.0
+"""An attack counts if it gains so many dB over chance, as in the audit's rule."""
+LOCAL_RATE = 0.01
+"""The local learning rate of several epochs, that of Geiping et al. (2020)."""
+ACCURACY_BATCH = 50
+TRACE_POINTS = 10
+KEPT = (
+    *("image", "label", "status", "reason", "psnr_transformed", "psnr_original", "floor_transformed"),
+    *("floor_original", "advantage_transformed", "advantage_original", "ssim_transformed", "identified"),
+    *("identified_original", "crowd", "reached", "statistic", "limit", "matching_loss", "seconds"),
+)
+"""What the journal keeps of a row."""
+
+
+@final
+@dataclass(frozen=True, repr=False)
+class Halved(Defence):
+    """Release half the gradient, as the published code did; no attacker is told."""
+
+    hooks: ClassVar[tuple[Hook, ...]] = ("release",)
+
+    def __str__(self) -> str:
+        return HALVED_LOSS
+
+    def release(self, update: Update, generator: torch.Generator) -> Update:  # noqa: ARG002
+        return replace(update, tensors={name: tensor / 2 for name, tensor in update.tensors.items()})
+
+
+@dataclass(frozen=True, eq=False)
+class UnitJob:
+    """Run one unit in the cache folder of the study."""
+
+    unit: Unit
+    data: Shared[DataSet]
+    folder: Path
+    device: str = "cpu"
+
+    def run(self, report: Report) -> dict[str, Any]:
+        """Return what the journal keeps."""
+        data, unit = self.data.get(), self.unit
+        if isinstance(unit, TrainUnit):
+            return train_unit(unit, data, self.folder, self.device, report)
+        if isinstance(unit, AttackUnit):
+            return attack_unit(unit, data, self.folder, self.device, report)
+        if isinstance(unit, ScoreUnit):
+            return score_unit(unit, data, self.folder, self.device)
+        return search_unit(unit, data, self.folder, self.device, report)
+
+
+def weights_at(folder: Path, unit: TrainUnit) -> Path:
+    """Say where the weights of a trained model are."""
+    return folder / "models" / unit.key / "final.safetensors"
+
+
+def pictures_at(folder: Path, unit: AttackUnit) -> Path:
+    """Say where the pictures of an attack are."""
+    return folder / "pictures" / f"{unit.key}.safetensors"
+
+
+def spec_of(unit: TrainUnit, data: DataSet) -> ModelSpec:
+    """Describe the model; one quirk gives it the statistics of other images."""
+    odd = CIFAR10_STATISTICS in unit.quirks
+    mean, std = (CIFAR10_MEAN, CIFAR10_STD) if odd else (data.mean, data.std)
+    return ModelSpec(unit.model, data.shape, data.classes, mean, std)
+
+
+def train_unit(unit: TrainUnit, data: DataSet, folder: Path, device: str, report: Report) -> dict[str, Any]:
+    """Train a model; a training that was cut short goes on."""
+    place = weights_at(folder, unit).parent
+    arm = parse_arm(unit.arm)
+    job = TrainJob(spec_of(unit, data), data, unit.training, arm, ("final",), unit.seed, device, place)
+    result = job.run(report)
+    curves = [{name: shorten(value) for name, value in asdict(point).items()} for point in result.curves]
+    return {
+        "test_accuracy": result.test_accuracy,
+        "seconds": round(result.seconds, 1),
+        "curves": curves,
+        "images": [len(data.train), len(data.test)],
+    }
+
+
+def load_weights(unit: TrainUnit, phase: str, data: DataSet, folder: Path) -> tuple[ModelSpec, Weights]:
+    """Return the weights of a phase: the first ones as they are drawn, or those that training left."""
+    if phase == "final":
+        loaded = load_checkpoint(weights_at(folder, unit))
+        return loaded.spec, loaded.weights
+    spec = spec_of(unit, data)
+    return spec, build_defended(spec, parse_arm(unit.arm).defences, unit.seed).state_dict()
+
+
+def attack_unit(unit: AttackUnit, data: DataSet, folder: Path, device: str, report: Report) -> dict[str, Any]:
+    """Attack some images, score them beside chance and other images, and keep the pictures."""
+    arm = parse_arm(unit.arm)
+    released = Arm(arm.name, (*arm.defences, *((Halved(),) if HALVED_LOSS in unit.quirks else ())))
+    spec, weights = load_weights(unit.model, unit.phase, data, folder)
+    seed = unit.model.seed
+    scene = Scene(spec, weights, released, unit.phase, make_local(unit), None, True, unit.told, seed)
+    public = choose_public(data, min(PUBLIC, len(data.train) // 2), seed).batch()
+    shares = tuple((share,) for share in make_shares(unit, data))
+    attacked = CellJob(scene, shares, make_attack(unit), unit.attack, public, device, keep_history=True).run(report)
+    rows = score_rows(unit, data, arm, attacked)
+    keep_pictures(pictures_at(folder, unit), attacked)
+    return {"rows": [describe(row, one) for row, one in zip(rows, attacked, strict=True)]}
+
+
+def loss_of(unit: TrainUnit) -> Loss:
+    return parse_loss(unit.training.loss)
+
+
+def make_local(unit: AttackUnit) -> LocalTraining:
+    """Say how the attacked client works: one gradient, or the change of the weights over some epochs."""
+    if unit.epochs is None:
+        return LocalTraining(loss=loss_of(unit.model))
+    return LocalTraining(epochs=unit.epochs, learning_rate=LOCAL_RATE, loss=loss_of(unit.model))
+
+
+def choose_places(unit: AttackUnit, data: DataSet) -> list[int]:
+    """Choose the attacked images: the next ones of the balanced choice, or of the test split as it is stored."""
+    end = unit.first + unit.count
+    every = range(end) if unit.choice == "first" else choose_attacked(data, end, unit.model.seed)
+    return list(every[unit.first : end])
+
+
+def make_shares(unit: AttackUnit, data: DataSet) -> list[Share]:
+    """Deal the attacked images to clients."""
+    places, size = choose_places(unit, data), unit.per_client
+    parts = [places[start : start + size] for start in range(0, len(places), size)]
+    return [Share(tuple(part), Batch(data.test.images[part], data.test.labels[part])) for part in parts]
+
+
+def make_attack(unit: AttackUnit) -> Attack:
+    """Make the attack with its own steps and restarts, or with those of the scale."""
+    attack = find_attack(unit.attack)
+    if unit.restarts is not None:
+        assert isinstance(attack, GradientMatching)
+        attack = replace(attack, restarts=replace(attack.restarts, count=unit.restarts))
+    return attack if unit.steps is None else attack.with_steps(unit.steps)
+
+
+def score_rows(unit: AttackUnit, data: DataSet, arm: Arm, attacked: Sequence[Attacked]) -> Sequence[Row]:
+    """Score what was rebuilt, round by round."""
+    size, seed = unit.per_client, unit.model.seed
+    floors = find_floors(data, arm, FloorSettings(unit.floor_images, True, size, seed))
+    every = choose_places(replace(unit, first=0, count=unit.first + unit.count), data)
+    pool = choose_candidates(data, every, data.test.labels[choose_places(unit, data)], seed)
+    scorer = Scorer(floors, Candidates(pool, arm, floors, seed), EPSILON, True, seed)
+    rounds = [attacked[start : start + size] for start in range(0, len(attacked), size)]
+    return scorer.score_cell(unit.arm, unit.phase, unit.attack, rounds).rows
+
+
+@lru_cache(maxsize=8)
+def find_floors(data: DataSet, arm: Arm, settings: FloorSettings) -> Floors:
+    """Make the chance floors of an arm; several units in a row share them."""
+    return make_floors(data, [arm], settings, lambda _: None)[arm.name]
+
+
+def describe(row: Row, attacked: Attacked) -> dict[str, Any]:
+    """Return what the journal keeps of one image, with the similarity of four layers on the way."""
+    record = row.to_record()
+    return {**{name: shorten(record[name]) for name in KEPT}, "layers": trace_layers(attacked.reconstruction)}
+
+
+def trace_layers(result: Reconstruction) -> dict[str, list[float]]:
+    """Return the similarity of the two shallowest and two deepest weights at about ten moments, with these moments."""
+    points = result.similarities
+    kept = points[:: max(1, len(points) // TRACE_POINTS)]
+    layers = {name: [round(alike[name], 3) for _, alike in kept] for name in chosen_layers(result)}
+    return {"steps": [step for step, _ in kept], **layers} if layers else {}
+
+
+def keep_pictures(place: Path, attacked: Sequence[Attacked]) -> None:
+    """Write x, T(x) and what was rebuilt; only their owner can read them."""
+    place.parent.mkdir(parents=True, exist_ok=True)
+    pictures = {
+        "original": torch.cat([one.truth.original for one in attacked]),
+        "fed": torch.cat([one.truth.transformed for one in attacked]),
+        "rebuilt": torch.cat([one.reconstruction.images[:1].cpu() for one in attacked]).nan_to_num(0),
+    }
+    write_file(place, save({name: tensor.contiguous() for name, tensor in pictures.items()}), PRIVATE)
+
+
+def score_unit(unit: ScoreUnit, data: DataSet, folder: Path, device: str) -> dict[str, Any]:
+    """Score one policy image by image, or batch by batch for S_acc."""
+    spec, weights = load_weights(unit.model, unit.phase, data, folder)
+    model = spec.build(generator(unit.model.seed, "model"))
+    model.load_state_dict(dict(weights))
+    model = model.to(device).eval()
+    policy = parse_policy(unit.policy)
+    if unit.score == "s-acc":
+        accuracy = make_accuracy_score(model, data, unit.form, unit.model.seed)
+        return {"scores": [shorten(value) for value in accuracy.batch_scores(policy)]}
+    privacy = make_privacy_score(unit, model, data)
+    curves = privacy.curves(policy, privacy.quadrature.nodes)
+    found: dict[str, Any] = {"scores": [shorten(value) for value in privacy.area(curves).tolist()]}
+    if unit.curves:
+        found["points"] = list(privacy.quadrature.nodes)
+        found["curves"] = [[round(value, 4) for value in curve] for curve in curves.tolist()]
+    return found
+
+
+def make_privacy_score(unit: ScoreUnit, model: torch.nn.Module, data: DataSet) -> PrivacyScore:
+    places = choose_privacy_images(data, unit.images, unit.model.seed)
+    return PrivacyScore(
+        model,
+        data.test.images[places],
+        data.test.labels[places],
+        form=unit.form,  # type: ignore[arg-type]  # a wrong name is refused there
+        quadrature=unit.quadrature,
+        start=unit.start,  # type: ignore[arg-type]
+        loss=loss_of(unit.model),
+        seed=unit.model.seed,
+    )
+
+
+def make_accuracy_score(model: torch.nn.Module, data: DataSet, form: str, seed: int) -> AccuracyScore:
+    places = choose_accuracy_images(data, seed, ACCURACY_BATCH)
+    return AccuracyScore(
+        model,
+        data.test.images[places],
+        data.test.labels[places],
+        form=form,  # type: ignore[arg-type]
+        batch=ACCURACY_BATCH,
+        batches=len(places) // ACCURACY_BATCH,
+        seed=seed,
+    )
+
+
+def search_unit(unit: SearchUnit, data: DataSet, folder: Path, device: str, report: Report) -> dict[str, Any]:
+    """Search on the semi-trained model; a search that was cut short goes on."""
+    place = folder / "searches" / unit.key
+    settings = SearchSettings(
+        data=data.name,
+        model=unit.model.model,
+        candidates=unit.candidates,
+        keep=unit.keep,
+        images=unit.images,
+        device=device,
+        seed=unit.model.seed,
+    )
+    begun = (place / "journal.jsonl").exists()
+    place.parent.mkdir(parents=True, exist_ok=True)
+    found = run_search(
+        settings,
+        data,
+        place,
+        resume=begun,
+        checkpoint=weights_at(folder, unit.model),
+        progress=lambda _, done, total: report(done, total),
+    )
+    kept = [[one.policy, shorten(one.mean), shorten(one.accuracy_score)] for one in found.outcome.kept]
+    return {"kept": kept, "hybrid": found.hybrid}
+
+
+def shorten(value: Any) -> Any:
+    """Round a number to what a table can show of it."""
+    return round(value, 5) if isinstance(value, float) else value

@@ -1,0 +1,104 @@
+"""The ledger: for each claim what was published, what we measured, and the verdict; nothing in it is typed by hand."""
+
+from collections.abc import Sequence
+
+from gradveil.experiments.paper.claims import find, render
+from gradveil.experiments.paper.experiment import Experiment, Material
+from gradveil.experiments.paper.quirks import QUIRKS
+from gradveil.experiments.paper.registry import EXPERIMENTS
+from gradveil.experiments.paper.scales import Scale
+from gradveil.experiments.paper.study import Line
+from gradveil.experiments.paper.text import write_table
+from gradveil.experiments.paper.units import AttackUnit, TrainUnit, Unit, with_models
+from gradveil.experiments.versions import name_makers
+
+CLAIMS = [one for one in EXPERIMENTS.values() if one.claim is not None]
+TITLE = "# The study, reproduced"
+
+
+def write_ledger(material: Material, pages: str) -> str:
+    """Write the page; `pages` is the way to the folder of the tables and figures."""
+    return "\n".join(
+        [
+            TITLE,
+            "",
+            "This page is written by `gradveil reproduce all --table`; nothing in it is typed by hand. It compares our "
+            'figures with those of Gao et al., "Privacy-preserving Collaborative Learning with Automatic '
+            'Transformation Search" (2021), and of its replication by Drabent et al. (2022). The rules of the verdicts '
+            "were written before the results were seen.",
+            "",
+            describe_scale(material.scale),
+            "",
+            "## The verdicts",
+            "",
+            *write_table(("claim", "verdict"), [[one.title, f"**{verdict_of(one, material)}**"] for one in CLAIMS]),
+            "",
+            *(line for one in CLAIMS for line in write_claim(one, material, pages)),
+            "## Tables and figures",
+            "",
+            *write_table(("experiment", "run", "images attacked", "page"), progress_lines(material, pages)),
+            "",
+            "## What the published code did without saying so",
+            "",
+            *write_table(
+                ("quirk", "published", "here"), [[f"`{q.name}`", q.published, q.ours] for q in QUIRKS.values()]
+            ),
+            "",
+            "Not switched: Fashion-MNIST stays 28×28 with its own statistics, where the published code brought it to "
+            "32×32 with those of MNIST; a restart without a finite loss cannot win.",
+            "",
+            *write_sources(material),
+        ]
+    )
+
+
+def describe_scale(scale: Scale) -> str:
+    """Say what the figures are of."""
+    networks = ", ".join(f"`{one.model}` on {one.data}" for one in dict.fromkeys(scale.networks.values()))
+    return (
+        f"Scale `{scale.name}`: {networks}; {scale.images} images a cell, {len(scale.seeds)} seed(s). A cell "
+        "that was not run says so."
+    )
+
+
+def verdict_of(one: Experiment, material: Material) -> str:
+    assert one.claim is not None
+    return find(one.claim, material).verdict
+
+
+def write_claim(one: Experiment, material: Material, pages: str) -> list[str]:
+    assert one.claim is not None
+    return [f"### {one.title}", "", *render(one.claim, material).lines, f"[The page]({pages}{one.name}.md)", ""]
+
+
+def progress_lines(material: Material, pages: str) -> list[list[str]]:
+    return [progress_line(one, material, pages) for one in EXPERIMENTS.values()]
+
+
+def progress_line(one: Experiment, material: Material, pages: str) -> list[str]:
+    """Say how much of an experiment was run."""
+    units = with_models(one.units(material.scale))
+    done = [unit for unit in units if unit.key in material.results.lines]
+    attacked = sum(unit.count for unit in done if isinstance(unit, AttackUnit))
+    state = "whole" if len(done) == len(units) else f"{len(done)} of {len(units)} units" if done else "not run"
+    return [one.title, state, f"{attacked}", f"[{one.name}]({pages}{one.name}.md)"]
+
+
+def write_sources(material: Material) -> list[str]:
+    """Say which software and machines made the lines."""
+    units: list[Unit] = list(dict.fromkeys(unit for one in EXPERIMENTS.values() for unit in one.units(material.scale)))
+    every = with_models(units)
+    lines = material.results.used(every)
+    trained = sum(isinstance(unit, TrainUnit) and unit.key in material.results.lines for unit in every)
+    return [
+        "## Where these figures come from",
+        "",
+        f"{len(lines)} of {len(every)} units, {trained} of them trained models.",
+        "",
+        *makers_of(lines),
+        "",
+    ]
+
+
+def makers_of(lines: Sequence[Line]) -> list[str]:
+    return name_makers(lines) if lines else ["Nothing was run yet."]

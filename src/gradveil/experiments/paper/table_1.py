@@ -1,0 +1,72 @@
+"""P and R, Table 1: PSNR and accuracy without a policy, with a random one, two searched ones and their hybrid.
+
+Table 1a also says how much of the published effect is crop and flip, the chance floor, and the policy.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+
+from gradveil.experiments.paper.cells import Cell
+from gradveil.experiments.paper.experiment import Experiment, Material, Rendering
+from gradveil.experiments.paper.policy_table import NONE, PUBLISHED_ATTACK, PolicyTable, published_table
+from gradveil.experiments.paper.published import PAIRS, POLICIES, TABLE_1
+from gradveil.experiments.paper.quirks import CORRECTED, FAITHFUL
+from gradveil.experiments.paper.scales import Scale
+from gradveil.experiments.paper.text import write_interval, write_table
+from gradveil.experiments.paper.units import Unit
+
+SHOWN = POLICIES["a"][0]
+"""The policy whose effect is taken apart: the one with the largest."""
+SHARE_COLUMNS = ("part of the published effect", "dB", "n")
+
+
+def make_table(letter: str, scale: Scale) -> PolicyTable:
+    return published_table(letter, scale, TABLE_1[letter])
+
+
+def list_units(letter: str, scale: Scale) -> list[Unit]:
+    return make_table(letter, scale).units(scale)
+
+
+def render(letter: str, material: Material) -> Rendering:
+    lines = make_table(letter, material.scale).render(material)
+    return Rendering([*lines, *render_shares(material)] if letter == "a" else lines)
+
+
+def render_shares(material: Material) -> list[str]:
+    """Take the published effect apart: exactly, image by image, into crop and flip, chance floor, and the attack."""
+    table = make_table("a", material.scale)
+    plain = table.cell(NONE, PUBLISHED_ATTACK, FAITHFUL, material)
+    base = table.cell(NONE, PUBLISHED_ATTACK, CORRECTED, material)
+    policy = table.cell(SHOWN, PUBLISHED_ATTACK, CORRECTED, material)
+    parts: Sequence[tuple[str, Cell, Cell, str]] = (
+        (f"whole: PSNR without a policy less PSNR with {SHOWN}", plain, policy, "psnr_transformed"),
+        ("crop and flip, through the chance floor", plain, base, "floor_transformed"),
+        ("crop and flip, through what the attack gains over it", plain, base, "gain"),
+        ("the policy, through the chance floor", base, policy, "floor_transformed"),
+        ("the policy, through what the attack gains over it", base, policy, "gain"),
+    )
+    rows = []
+    for name, first, second, figure in parts:
+        found = first.less(second, figure)
+        rows.append([name, write_interval(found, 2), "0" if found is None else f"{found.count}"])
+    return [
+        "### How much of the effect is what",
+        "",
+        f"`{PUBLISHED_ATTACK}`, the same images in every line; the last four lines add up to the first. Only the last "
+        "one is protection by the policy.",
+        "",
+        *write_table(SHARE_COLUMNS, rows),
+        "",
+    ]
+
+
+TABLES = [
+    Experiment(
+        f"table-1{letter}",
+        f"Table 1{letter}: policies on {PAIRS[letter]}",
+        partial(list_units, letter),
+        partial(render, letter),
+    )
+    for letter in PAIRS
+]

@@ -1,0 +1,25 @@
+from gradveil.experiments.paper.experiment import Material
+from gradveil.experiments.paper.policy_table import NONE, PUBLISHED_ATTACK
+from gradveil.experiments.paper.quirks import CORRECTED, FAITHFUL
+from gradveil.experiments.paper.scales import CPU
+from gradveil.experiments.paper.table_1 import SHOWN, TABLES, make_table, render_shares
+from tests.experiments.paper.made_up import attacked, results
+
+
+def test_there_are_four_tables() -> None:
+    assert [table.name for table in TABLES] == ["table-1a", "table-1b", "table-1c", "table-1d"]
+
+
+def test_the_effect_is_taken_apart_and_the_parts_add_up() -> None:
+    table = make_table("a", CPU)
+    lines = [
+        *attacked(table.attacks(NONE, PUBLISHED_ATTACK, FAITHFUL, CPU), 15.0, 12.0, 3.0),
+        *attacked(table.attacks(NONE, PUBLISHED_ATTACK, CORRECTED, CPU), 13.0, 11.5, 2.0),
+        *attacked(table.attacks(SHOWN, PUBLISHED_ATTACK, CORRECTED, CPU), 8.0, 7.5, 1.0),
+    ]
+    text = "\n".join(render_shares(Material(CPU, results(lines))))
+    assert "PSNR with 3-1-7 | +7.00 ± 0.00 | 12 |" in text
+    assert "crop and flip, through the chance floor | +0.50 ± 0.00 |" in text
+    assert "crop and flip, through what the attack gains over it | +1.50 ± 0.00 |" in text
+    assert "the policy, through the chance floor | +4.00 ± 0.00 |" in text
+    assert "the policy, through what the attack gains over it | +1.00 ± 0.00 |" in text
