@@ -20,7 +20,7 @@ def fill(page: Path) -> str:
 
     def copy(found: re.Match[str]) -> str:
         start, number, source, end = found.groups()
-        tables = TABLE.findall((page.parent / source).read_text())
+        tables = [one.group() for one in TABLE.finditer((page.parent / source).read_text())]
         if not 1 <= int(number) <= len(tables):
             raise SystemExit(f"{page.name} asks for table {number} of {source}, which has {len(tables)}")
         return start + tables[int(number) - 1] + end
