@@ -4,6 +4,7 @@ import click
 import pytest
 
 from gradveil.cli.commands import COMMANDS, load_command
+from gradveil.experiments.paper import EXPERIMENTS, GROUPS
 
 COMMON = (
     "--out",
@@ -106,6 +107,10 @@ ABSENT: dict[str, dict[str, str]] = {
     "reproduce single-transforms": study("--root", "--seed", "--checkpoint", "--images"),
     "reproduce told-defences": study(),
     "reproduce verdict": study("--root", "--workers"),
+    **{
+        f"reproduce {name}": {**study("--root", "--workers", "--device"), "--json": "the pages hold every figure"}
+        for name in (*EXPERIMENTS, *GROUPS)
+    },
     "score": {"--workers": ONE_JOB, "--labels": "S_pri knows the labels, as in the papers"},
     "search": {"--labels": "S_pri knows the labels, as in the papers"},
     "train": {

@@ -4,7 +4,17 @@ from difflib import get_close_matches
 
 from gradveil.errors import InputError
 
+PAPER = (
+    "table-1a table-1b table-1c table-1d table-2 table-3 table-4a table-4b table-5 figure-1 figure-2 figure-3 figure-4 "
+    "figure-5 figure-6 claim-1 claim-2 claim-3 claim-4 claim-5 claim-6 claim-7 extension-1 extension-2 quirks "
+    "k-batch-size k-width k-depth k-local-epochs k-training k-restarts anchor table-1 table-4 k-points all"
+)
+"""The experiments of the published study, which all have the same options."""
 OPTIONS: dict[str, str] = {
+    **dict.fromkeys(
+        [f"reproduce {name}" for name in PAPER.split()],
+        "data-root device dry-run ledger out quiet ray root scale table workers",
+    ),
     "attack": (
         "attack budget checkpoint data defence device images json knows-defence labels model "
         "out overwrite phase quiet root seed steps threads"

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from gradveil.cli.crews import RayAddress, gather_crew
-from gradveil.cli.options import Device, Quiet, make_console, print_path
+from gradveil.cli.options import Device, DryRun, Quiet, WorkerCount, make_console, print_path
 from gradveil.cli.progress import progress_bar
 from gradveil.cli.study_folders import has_field, keep_others_out
 from gradveil.errors import OutputError, SettingsError
@@ -40,11 +40,12 @@ PANEL = "The study of Gao et al. (2021)"
 FIELDS = ("key", "unit.kind", "versions")
 ScaleName = Annotated[str, typer.Option("--scale", help=f"One of {', '.join(SCALES)}.")]
 DataRoot = Annotated[
-    Path | None, typer.Option("--data-root", help="Folder with the images, unless this machine has them elsewhere.")
+    Path | None,
+    typer.Option(
+        "--data-root", "--root", help="Folder that holds the data sets, instead of $GRADVEIL_DATA or the user's cache."
+    ),
 ]
-WorkerCount = Annotated[int, typer.Option("--workers", help="Processes to use; the figures do not depend on it.")]
 Folder = Annotated[Path, typer.Option("--out", help="Folder of the study; run again with the same one to go on.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Run nothing: print what is left to run, and what it costs.")]
 TableOnly = Annotated[bool, typer.Option("--table", help="Run nothing: write the pages of what is there.")]
 LedgerFile = Annotated[
     Path | None, typer.Option("--ledger", help=f"Where `{ALL}` writes the verdicts. [default: {LEDGER} in --out]")

@@ -91,9 +91,15 @@ def teach(command: click.Command, path: str) -> click.Command:
     if isinstance(command, (TyperCommand, TyperGroup)):
         # In typer's own mode the brackets of an option's help would be markup.
         command.rich_markup_mode = None
-    examples = "\n".join(["\b", "Examples:", *(f"  {line}" for line in EXAMPLES[path])])
+    examples = "\n".join(["\b", "Examples:", *(f"  {line}" for line in examples_of(path))])
     command.epilog = "\n\n".join([examples, *([] if path.startswith("reproduce") else notes(command))])
     return command
+
+
+def examples_of(path: str) -> tuple[str, ...]:
+    """Return the examples of a command; those of the published study differ in their name only."""
+    study = (f"gradveil {path} --scale smoke", f"gradveil {path} --scale cpu --data-root data --dry-run")
+    return EXAMPLES.get(path, study)
 
 
 def notes(command: click.Command) -> Iterator[str]:

@@ -48,6 +48,7 @@ class Arm:
 
 
 AnyArm = str | Arm | Defence | Sequence[Defence]
+"""What may stand for an arm: its text, itself, one defence, or several in the order in which they act."""
 
 
 def find_arm(arm: AnyArm) -> Arm:
