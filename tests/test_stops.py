@@ -175,10 +175,9 @@ import atexit, os, sys
 from gradveil import __main__, cli
 
 def run():
-    pass
+    atexit.register(lambda: os.kill(os.getpid(), int(sys.argv[1])))
 
 cli.main = run
-atexit.register(lambda: os.kill(os.getpid(), int(sys.argv[1])))
 __main__.main()
 """
 
@@ -190,6 +189,27 @@ def test_a_signal_at_the_edge_is_one_line_too(number: signal.Signals, script: st
     ended = subprocess.run(words, capture_output=True, text=True, timeout=START, check=False)
     assert (ended.returncode, ended.stdout) == (128 + number, "")
     assert ended.stderr == f"gradveil: {WORDS[number]}; nothing is kept: run it again\n"
+
+
+LAST = """
+import os, sys
+from gradveil import __main__, cli
+
+class Last:
+    def __del__(self, kill=os.kill, process=os.getpid(), number=int(sys.argv[1])):
+        kill(process, number)
+
+cli.main = print
+last = Last()
+__main__.main()
+"""
+
+
+@pytest.mark.parametrize("number", list(WORDS))
+def test_a_signal_while_modules_are_taken_down_changes_nothing(number: signal.Signals) -> None:
+    words = [sys.executable, "-c", LAST, str(int(number))]
+    ended = subprocess.run(words, capture_output=True, text=True, timeout=START, check=False)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "\n", "")
 
 
 def test_before_the_work_nothing_is_kept(scratch: Path) -> None:

@@ -111,6 +111,14 @@ def watch_the_edges() -> None:
     """Let a signal that comes before the watch or after it say what is kept and end the process at once."""
     for number in WORDS:
         signal.signal(number, end_at_once)
+    # What is registered first runs last.
+    atexit.register(ignore_signals)
+
+
+def ignore_signals() -> None:
+    """Let signals change nothing any more: Python takes its modules down, and would let a signal end it silently."""
+    for number in WORDS:
+        signal.signal(number, signal.SIG_IGN)
 
 
 def end_at_once(number: int, _: FrameType | None) -> None:

@@ -15,8 +15,8 @@ FULL, READ_ONLY = "full disk", "read-only folder"
 PAGE = 4096
 OVERRIDES = (1 << 1) | (1 << 2)
 """The two rights (CAP_DAC_OVERRIDE and CAP_DAC_READ_SEARCH) by which root writes where nobody may."""
-CAPSET, CAPGET, VERSION_3 = 126, 125, 0x20080522
-"""The numbers of these requests to Linux on x86-64, and of the form of their answer."""
+VERSION_3 = 0x20080522
+"""The form in which Linux tells the rights of a process."""
 
 
 def can_mount() -> bool:
@@ -109,11 +109,11 @@ def give_up_overrides() -> None:
     header = (ctypes.c_uint32 * 2)(VERSION_3, 0)
     sets = (ctypes.c_uint32 * 6)()
     libc = ctypes.CDLL(None, use_errno=True)
-    if libc.syscall(CAPGET, header, sets) != 0:
+    if libc.capget(header, sets) != 0:
         raise OSError(ctypes.get_errno(), "capget")
     for place in (0, 1):  # effective and permitted
         sets[place] &= ~OVERRIDES
-    if libc.syscall(CAPSET, header, sets) != 0:
+    if libc.capset(header, sets) != 0:
         raise OSError(ctypes.get_errno(), "capset")
 
 

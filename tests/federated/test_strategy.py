@@ -7,10 +7,13 @@ import pytest
 import torch
 
 from gradveil.capsule import name_capsule, read_capsule
+from gradveil.federated.client_app import ParticipantApp
 from gradveil.federated.flower import silenced
-from gradveil.federated.outcomes import Dropped, TooFewRepliesError
+from gradveil.federated.in_process import InProcessGrid
+from gradveil.federated.outcomes import Dropped, RoundOutcome, TooFewRepliesError
 from gradveil.federated.strategy import Capture, CheckedStrategy
 from gradveil.federated.wire import Reply, to_arrays
+from gradveil.workers import Workers
 from tests.federated import scenes
 from tests.federated.scenes import Fault, Trial, make_participants, same
 
@@ -77,6 +80,21 @@ def test_a_sleeping_client_is_named() -> None:
     trial = Trial(make_participants(rounds=1, timeout=3.0))
     trial.run(1, scenes.oversleep)
     assert trial.outcomes[0].dropped == (Dropped(1, "no reply within 3 s"),)
+
+
+def test_a_client_whose_node_is_gone_is_named_in_every_round_that_lacks_it() -> None:
+    trial = Trial(make_participants())
+    with silenced(), Workers(1) as crew:
+        grid = InProcessGrid(ParticipantApp(crew.share(trial.participants)), trial.participants.settings.clients, crew)
+
+        def lose_client(outcome: RoundOutcome) -> None:
+            trial.outcomes.append(outcome)
+            grid.contexts.pop(2, None)
+
+        strategy = CheckedStrategy(trial.participants, trial.server, on_round=lose_client)
+        strategy.start(grid, to_arrays(trial.server.weights()), num_rounds=3, timeout=60)
+    gone = (Dropped(1, "it is not connected any more"),)
+    assert [(one.valid, one.dropped) for one in trial.outcomes] == [(4, ()), (3, gone), (3, gone)]
 
 
 def test_captured_rounds_can_be_read_back(tmp_path: Path) -> None:

@@ -149,6 +149,9 @@ class CheckedStrategy(Strategy):
                 dropped.append(Dropped(self.name(message), shorten(str(error))))
         silent = [node for node in self.nodes if node not in answered]
         dropped += [Dropped(self.numbers.known.get(node), f"no reply within {settings.timeout:g} s") for node in silent]
+        named = {reply.client for reply in valid} | {one.client for one in dropped}
+        gone = [client for node, client in self.numbers.known.items() if node not in self.nodes and client not in named]
+        dropped += [Dropped(client, "it is not connected any more") for client in dict.fromkeys(gone)]
         # A node that never answered has no number: those that are missing come last.
         dropped.sort(key=lambda one: (one.client is None, one.client))
         return sorted(valid, key=lambda reply: reply.client), dropped
