@@ -142,7 +142,7 @@ def test_by_the_command_line(call: Call) -> None:
     call("train", *OWN, *found, "--epochs", "2", "--recipe", "fast", "--out", "runs/trained", "-q")
     assert record_of("runs/trained/train.json")["settings"]["arm"] == f"policy:{hybrid}"
     again = (*OWN, "--checkpoint", "runs/trained/final.safetensors", "--steps", "5", "--images", "2", "--workers", "1")
-    call("audit", *again, *found, "--no-originals", "--out", "runs/after", "-q")
+    call("audit", *again, *found, "--no-pictures", "--out", "runs/after", "-q")
     assert record_of("runs/after/audit.json")["settings"]["arms"] == ["none", f"policy:{hybrid}"]
     assert sorted(path.name for path in Path("runs/after").iterdir()) == ["audit.csv", "audit.json", "report.html"]
     assert "This page has no pictures." in Path("runs/after/report.html").read_text()

@@ -38,9 +38,13 @@ def test_a_page_is_drawn_again_as_it_was(tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_a_page_without_originals_goes_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = make_folder(tmp_path / "a")
-    assert run(monkeypatch, folder, "--no-originals", "--out", tmp_path / "new" / "bare.html") == 0
+    assert run(monkeypatch, folder, "--no-pictures", "--out", tmp_path / "new" / "bare.html") == 0
     assert "data:image" not in (tmp_path / "new" / "bare.html").read_text()
     assert "data:image" in (folder / "report.html").read_text()
+    assert run(monkeypatch, folder, "--no-originals", "--out", tmp_path / "new" / "rebuilt.html") == 0
+    rebuilt = (tmp_path / "new" / "rebuilt.html").read_text()
+    assert "data:image" in rebuilt
+    assert "original, x" not in rebuilt
     assert run(monkeypatch, folder, "--out", tmp_path / "other") == 0
     assert (tmp_path / "other" / "report.html").exists()
 

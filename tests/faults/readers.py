@@ -399,7 +399,7 @@ class Audits(Reader):
     def attempt(self, draw: Draw, folder: Path) -> None:
         (folder / "report.html").unlink(missing_ok=True)
         (folder / "audit.json").write_bytes(reseal(draw(damaged_record(self.record))))
-        draw_one(folder, None, False)
+        draw_one(folder, None, "none")
 
 
 @final

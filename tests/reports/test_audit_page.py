@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from gradveil.errors import DataError
-from gradveil.reports import render_audit, render_comparison
+from gradveil.reports import Visible, render_audit, render_comparison
 from gradveil.reports.audit_page import make_overview
 from gradveil.reports.audit_record import make_cells
 from gradveil.reports.sealed_page import hash_source, is_unchanged, read_part, seals_in
@@ -41,13 +41,13 @@ class Page(HTMLParser):
         return " ".join(" ".join(self.words).split())
 
 
-def render(originals: bool = True, **changes: Any) -> str:
+def render(show: Visible = "all", **changes: Any) -> str:
     record = make_record()
-    return render_audit({**record, **changes}, make_pictures(record), originals)
+    return render_audit({**record, **changes}, make_pictures(record), show)
 
 
-def text(originals: bool = True, **changes: Any) -> str:
-    return Page(render(originals, **changes)).text
+def text(show: Visible = "all", **changes: Any) -> str:
+    return Page(render(show, **changes)).text
 
 
 def test_the_verdict_is_the_heading_and_identification_comes_before_decibels() -> None:
@@ -137,9 +137,13 @@ def test_the_policy_allows_this_script_this_style_and_pictures_inside_only() -> 
 
 
 def test_originals_are_announced_and_left_out_on_request() -> None:
-    shown, bare = render(), render(originals=False)
+    shown, rebuilt, bare = render(), render("rebuilt"), render("none")
     assert "This page shows private originals." in Page(shown).text
     assert "data:image" in shown
+    assert "This page shows what an attacker rebuilt of private images." in Page(rebuilt).text
+    assert "original, x" in shown
+    assert "original, x" not in rebuilt
+    assert 0 < rebuilt.count("data:image/png") < shown.count("data:image/png")
     assert "This page has no pictures." in Page(bare).text
     assert "data:image" not in bare
     assert "private originals" not in Page(bare).text

@@ -48,6 +48,8 @@ from gradveil.cli.options import (
     AsJson,
     Device,
     DryRun,
+    NoOriginals,
+    NoPictures,
     Out,
     Overwrite,
     Quiet,
@@ -57,6 +59,7 @@ from gradveil.cli.options import (
     count,
     make_console,
     print_json,
+    visible,
 )
 from gradveil.cli.plans import print_plan, say_plan
 from gradveil.cli.progress import progress_bar
@@ -65,7 +68,7 @@ from gradveil.data import load
 from gradveil.errors import SettingsError, printable
 from gradveil.folders import claimed_folder
 from gradveil.machine import find_device
-from gradveil.reports import pictures_of, record_of, write_audit
+from gradveil.reports import Visible, pictures_of, record_of, write_audit
 
 LEAKS = 3
 """The exit code of a leak above --fail-above."""
@@ -116,7 +119,8 @@ def audit(
     resume: Resume = None,
     out: Out = Path("runs/audit"),
     overwrite: Overwrite = False,
-    no_originals: ask.NoOriginals = False,
+    no_originals: NoOriginals = False,
+    no_pictures: NoPictures = False,
     dry_run: DryRun = False,
     seed: ask.SeedOrNone = None,
     device: Device = "auto",
@@ -172,6 +176,7 @@ def audit(
     if together and not capsule:
         raise SettingsError("--together is for captured rounds: name them with --capsule")
     console = make_console(quiet, as_json)
+    shown = visible(no_originals, no_pictures)
     place = str(find_device(device))
     with progress_bar(console) as show:
         loaded = load(settings.data, root, show)
@@ -179,7 +184,7 @@ def audit(
         refuse_with_capsules(budget=budget, resume=resume, dry_run=dry_run or None)
         with progress_bar(console) as show, claimed_folder(out, "audit", overwrite, PIECES):
             report, result = audit_capsules(
-                capsule, truth, settings, loaded, named, model, out, place, in_percent(show), together, not no_originals
+                capsule, truth, settings, loaded, named, model, out, place, in_percent(show), together, shown
             )
     else:
         fresh = stored is None
@@ -200,7 +205,7 @@ def audit(
         if not console.quiet:
             console.print(say_plan(estimate), highlight=False)
         with progress_bar(console) as show:
-            request = Request(out, root, overwrite, stored, not no_originals)
+            request = Request(out, root, overwrite, stored, shown)
             report, result = run_in_folder(prepared, request, workers, ray, place, in_percent(show))
     if report is None:
         entries = result["capsules"]
@@ -244,7 +249,7 @@ class Request:
     root: Path | None
     overwrite: bool
     stored: Mapping[str, Any] | None
-    originals: bool
+    shown: Visible
 
     def describe(self, prepared: Audit, device: str) -> dict[str, Any]:
         """Say what the results depend on, and the two that they do not: the line and where the data lies."""
@@ -272,7 +277,7 @@ def run_in_folder(
                 workers=crew, device=device, progress=progress, models=models, frames=FRAMES, kept=kept
             )
             record = record_of(report, asked["command_line"])
-            return report, write_audit(folder, record, pictures_of(report), request.originals)
+            return report, write_audit(folder, record, pictures_of(report), request.shown)
 
 
 def remove_results(folder: Path) -> None:

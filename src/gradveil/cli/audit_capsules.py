@@ -11,7 +11,7 @@ from typing import Any
 from gradveil.audit import AuditReport, AuditSettings, load_capsules
 from gradveil.cli.arms import NamedObjects
 from gradveil.data import DataSet
-from gradveil.reports import draw_grid, pictures_of, record_of, to_png, write_audit
+from gradveil.reports import Visible, draw_grid, pictures_of, record_of, to_png, write_audit
 from gradveil.results import PRIVATE, record, to_json, write_file
 from gradveil.types import Reconstruction
 
@@ -29,7 +29,7 @@ def audit_capsules(
     device: str,
     progress: OnProgress,
     together: bool,
-    originals: bool,
+    shown: Visible,
 ) -> tuple[AuditReport | None, dict[str, Any]]:
     """Attack captured rounds; without their truth there is no report, only pictures."""
     captured = load_capsules(
@@ -48,7 +48,7 @@ def audit_capsules(
         return None, write_unscored(folder, captured.attack(device, progress))
     report = captured.run(device, progress)
     line = shlex.join(["gradveil", *sys.argv[1:]])
-    return report, write_audit(folder, record_of(report, line), pictures_of(report), originals)
+    return report, write_audit(folder, record_of(report, line), pictures_of(report), shown)
 
 
 def write_unscored(folder: Path, results: Mapping[str, Mapping[str, Reconstruction]]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from gradveil.audit import PRESETS, AuditSettings
-from gradveil.cli.options import HOW, MODEL_HELP, WHAT, WHERE
+from gradveil.cli.options import HOW, MODEL_HELP, WHAT
 from gradveil.training import BRIEF
 from gradveil.types import ONE_GRADIENT
 
@@ -194,12 +194,3 @@ Truths = Annotated[
 ]
 
 SeedOrNone = Annotated[int | None, option("--seed", "The one seed that every random draw comes from.", 0, heading=HOW)]
-
-NoOriginals = Annotated[
-    bool,
-    typer.Option(
-        "--no-originals",
-        help="Write no pictures: the figures only. Rebuilt pictures show what originals show.",
-        rich_help_panel=WHERE,
-    ),
-]

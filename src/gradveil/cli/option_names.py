@@ -23,7 +23,7 @@ OPTIONS: dict[str, str] = {
         "all-images attack budget canary capsule checkpoint data defence delta device dry-run "
         "epochs epsilon fail-above gamma images images-per-client json labels "
         "local-batch-size local-epochs local-learning-rate local-momentum local-optimiser "
-        "local-shuffle local-steps loss mode model no-control no-originals out overwrite "
+        "local-shuffle local-steps loss mode model no-control no-originals no-pictures out overwrite "
         "participants phase policy preset quiet ray resume root seed steps together truth "
         "untold workers"
     ),
@@ -35,7 +35,7 @@ OPTIONS: dict[str, str] = {
         "server-momentum timeout together topology workers"
     ),
     "inspect": "data fail json model out overwrite quiet root seed",
-    "report": "json no-originals out quiet verify",
+    "report": "json no-originals no-pictures out quiet verify",
     "score": (
         "accuracy-form batches checkpoint data device figure form images json model out "
         "overwrite quadrature quiet root seed start threads"

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, final
+from typing import TYPE_CHECKING, Annotated, Any, final
 
 import typer
 from rich.console import Console, HighlighterType, JustifyMethod, OverflowMethod
@@ -11,6 +11,9 @@ from rich.text import Text
 
 from gradveil.errors import printable
 from gradveil.results import to_json
+
+if TYPE_CHECKING:
+    from gradveil.reports import Visible
 
 WHAT, WHERE, HOW = "What is used", "Where it goes", "How it runs"
 """Headings of `--help`, for options that mean the same everywhere."""
@@ -87,6 +90,22 @@ DryRun = Annotated[
     bool,
     typer.Option("--dry-run", help="Run nothing: print how much work it is, and about how long.", rich_help_panel=HOW),
 ]
+NoOriginals = Annotated[
+    bool,
+    typer.Option(
+        "--no-originals",
+        help="Leave the private originals out of the page: figures and rebuilt pictures only.",
+        rich_help_panel=WHERE,
+    ),
+]
+NoPictures = Annotated[
+    bool,
+    typer.Option(
+        "--no-pictures",
+        help="Write no picture at all: rebuilt ones may show what originals show.",
+        rich_help_panel=WHERE,
+    ),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.", rich_help_panel=WHERE)]
 AsJson = Annotated[
     bool, typer.Option("--json", help="Print the JSON record to stdout and nothing else.", rich_help_panel=WHERE)
@@ -151,3 +170,8 @@ def count(number: int, noun: str, plural: str | None = None) -> str:
 
 def print_json(record: Mapping[str, Any]) -> None:
     typer.echo(to_json(record), nl=False)
+
+
+def visible(no_originals: bool, no_pictures: bool) -> "Visible":
+    """Say which pictures are shown."""
+    return "none" if no_pictures else "rebuilt" if no_originals else "all"

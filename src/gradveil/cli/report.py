@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from gradveil.cli.options import AsJson, Quiet, make_console, print_json, print_path
+from gradveil.cli.options import AsJson, NoOriginals, NoPictures, Quiet, make_console, print_json, print_path, visible
 from gradveil.errors import DataError, OutputError, SettingsError, printable
-from gradveil.reports import is_page, read_audit, render_audit, render_comparison, verify_audit, write_csv
+from gradveil.reports import Visible, is_page, read_audit, render_audit, render_comparison, verify_audit, write_csv
 from gradveil.results import OPEN, PRIVATE, record, write_file
 
 COMPARISON = "comparison.html"
@@ -21,9 +21,6 @@ Target = Annotated[
     typer.Option("--out", help="Page or folder to write to: DIR/report.html unless given, or ./comparison.html."),
 ]
 Verify = Annotated[bool, typer.Option("--verify", help="Write nothing; check that the files are unchanged.")]
-NoOriginals = Annotated[
-    bool, typer.Option("--no-originals", help="Leave out all pictures: rebuilt ones show what originals show.")
-]
 
 
 def report(
@@ -31,19 +28,21 @@ def report(
     out: Target = None,
     verify: Verify = False,
     no_originals: NoOriginals = False,
+    no_pictures: NoPictures = False,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
     """Draw the page of an audit again, compare several, or check with --verify that nothing was changed."""
     console = make_console(quiet, as_json)
     if verify:
-        if out is not None or no_originals:
-            raise SettingsError("--verify writes nothing: leave out --out and --no-originals")
+        if out is not None or no_originals or no_pictures:
+            raise SettingsError("--verify writes nothing: leave out --out, --no-originals and --no-pictures")
         lines = verify_all(folders, console)
         if as_json:
             print_json(record("report", {"folders": [*map(str, folders)]}, {"verified": lines}))
         return
-    path = draw_one(folders[0], out, not no_originals) if len(folders) == 1 else compare(folders, out)
+    show = visible(no_originals, no_pictures)
+    path = draw_one(folders[0], out, show) if len(folders) == 1 else compare(folders, out)
     if as_json:
         print_json(record("report", {"folders": [*map(str, folders)]}, {"page": str(path)}))
     print_path(console, path)
@@ -64,13 +63,13 @@ def verify_all(folders: list[Path], console: Console) -> list[str]:
     return lines
 
 
-def draw_one(folder: Path, out: Path | None, originals: bool) -> Path:
+def draw_one(folder: Path, out: Path | None, show: Visible) -> Path:
     """Draw the page of one folder; without --out the folder's table is written again as well."""
     found, pictures = read_audit(folder)
     with written_by_an_audit(folder):
-        page, table = render_audit(found, pictures, originals), write_csv(found)
+        page, table = render_audit(found, pictures, show), write_csv(found)
     path = find_target(out, folder / "report.html")
-    write_file(path, page, PRIVATE if originals and pictures is not None else OPEN)
+    write_file(path, page, OPEN if show == "none" or pictures is None else PRIVATE)
     if out is None:
         write_file(folder / "audit.csv", table)
     return path

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from gradveil.reports.attack_pictures import chosen_layers, draw_losses, draw_paths, draw_similarities, draw_strip
     from gradveil.reports.audit_comparison import render_comparison
     from gradveil.reports.audit_files import read_audit, verify_audit, write_audit
+    from gradveil.reports.audit_gallery import Visible
     from gradveil.reports.audit_output import pictures_of, record_of, render_report, save_page
     from gradveil.reports.audit_page import render_audit
     from gradveil.reports.audit_pictures import Frames, Pictures
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 MODULES = {
     "attack_pictures": ("chosen_layers", "draw_losses", "draw_paths", "draw_similarities", "draw_strip"),
     "audit_comparison": ("render_comparison",),
+    "audit_gallery": ("Visible",),
     "audit_files": ("read_audit", "verify_audit", "write_audit"),
     "audit_output": ("pictures_of", "record_of", "render_report", "save_page"),
     "audit_page": ("render_audit",),
@@ -56,6 +58,7 @@ __all__ = [
     "Frames",
     "Pictures",
     "Point",
+    "Visible",
     "chosen_layers",
     "data_address",
     "draw_bars",

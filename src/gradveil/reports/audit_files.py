@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from gradveil.errors import DataError, OutputError
-from gradveil.reports.audit_gallery import spread
+from gradveil.reports.audit_gallery import Visible, spread
 from gradveil.reports.audit_page import render_audit
 from gradveil.reports.audit_pictures import Pictures, hash_pictures, read_pictures, write_pictures
 from gradveil.reports.audit_record import Cell, Record, check_record, leak_of, make_cells
@@ -20,20 +20,20 @@ GRID_COLUMNS = 24
 """The most pictures across one grid: of more images the worst, the least and an even spread between them."""
 
 
-def write_audit(folder: Path, record: Record, pictures: Pictures, originals: bool = True) -> dict[str, Any]:
+def write_audit(folder: Path, record: Record, pictures: Pictures, show: Visible = "all") -> dict[str, Any]:
     """Write all files of an audit and return the sealed record; `audit.json` comes last and marks the run as complete.
 
     The record gets the hash of the pictures before it is sealed. Files with pictures can be read by their owner only.
-    Without `originals` no picture is written, rebuilt ones neither: where an attack works, they show the same.
+    If not `all` pictures are to be shown, the page alone has any, and no other file.
     """
     sealed = seal({**record, PICTURES_HASH: hash_pictures(pictures)})
     check_record(sealed)
     check_count(sealed, pictures, folder)
-    if originals:
+    if show == "all":
         write_pictures(folder / PICTURES, pictures, sealed[SEAL])
         write_grids(folder / GRIDS, sealed, pictures)
     write_file(folder / TABLE, write_csv(sealed))
-    write_file(folder / PAGE, render_audit(sealed, pictures, originals), PRIVATE if originals else OPEN)
+    write_file(folder / PAGE, render_audit(sealed, pictures, show), OPEN if show == "none" else PRIVATE)
     write_file(folder / RECORD, to_json(sealed))
     return sealed
 

@@ -2,11 +2,14 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from gradveil.reports.audit_pictures import Frames, Pictures
 from gradveil.reports.audit_record import Cell, Record, leak_of
 from gradveil.reports.pictures import data_address
 
+Visible = Literal["all", "rebuilt", "none"]
+"""Which pictures are shown: all, rebuilt ones without the originals and what the model was fed, or none."""
 ROWS = 60
 """The most rows whose pictures a page holds: a page with all of thousands would not open."""
 CHARACTERS = 12_000_000
@@ -18,14 +21,17 @@ SHOWN_FRAMES = 30
 
 @dataclass(frozen=True)
 class Shown:
-    """The pictures of one row as data addresses; `rebuilt` is None where the attack has no result."""
+    """The pictures of one row as data addresses; `rebuilt` is None where the attack has no result.
+
+    `original` and `fed` are None where originals are left out.
+    """
 
     place: int
     cell: Cell
     row: Record
     leak: float | None
-    original: str
-    fed: str
+    original: str | None
+    fed: str | None
     rebuilt: str | None
     guess: str | None
 
@@ -55,14 +61,14 @@ class Gallery:
     shape: tuple[int, int]
 
 
-def make_gallery(cells: Sequence[Cell], pictures: Pictures) -> Gallery:
-    """Choose rows, the worst of every cell first, and embed their pictures."""
+def make_gallery(cells: Sequence[Cell], pictures: Pictures, originals: bool = True) -> Gallery:
+    """Choose rows, the worst of every cell first, and embed their pictures, with or without originals."""
     shown: dict[int, Shown] = {}
     size = 0
     for place, cell in choose_rows(cells):
         if len(shown) == ROWS or (size > CHARACTERS and len(shown) >= LARGE):
             break
-        shown[place] = show(place, cell, pictures)
+        shown[place] = show(place, cell, pictures, originals)
         size += shown[place].size
     by_cell: dict[int, list[Shown]] = {}
     for one in sorted(shown.values(), key=lambda one: (one.cell.number, -rank(one.leak))):
@@ -71,7 +77,9 @@ def make_gallery(cells: Sequence[Cell], pictures: Pictures) -> Gallery:
         (group[0] for group in by_cell.values() if group[0].leak is not None), key=lambda one: -rank(one.leak)
     )
     height, width = pictures.original.shape[-2:]
-    return Gallery(worst[:LARGE], by_cell, make_films(cells, pictures), len(shown), len(pictures), (height, width))
+    return Gallery(
+        worst[:LARGE], by_cell, make_films(cells, pictures, originals), len(shown), len(pictures), (height, width)
+    )
 
 
 def rank(leak: float | None) -> float:
@@ -105,7 +113,7 @@ def spread(cell: Cell) -> Iterator[int]:
         parts *= 2
 
 
-def show(place: int, cell: Cell, pictures: Pictures) -> Shown:
+def show(place: int, cell: Cell, pictures: Pictures, originals: bool) -> Shown:
     row = cell.rows[place - cell.start]
     sound = row["status"] == "ok"
     guess = pictures.rebuilt_original
@@ -114,14 +122,14 @@ def show(place: int, cell: Cell, pictures: Pictures) -> Shown:
         cell,
         row,
         leak_of(row),
-        data_address(pictures.original[place]),
-        data_address(pictures.transformed[place]),
+        data_address(pictures.original[place]) if originals else None,
+        data_address(pictures.transformed[place]) if originals else None,
         data_address(pictures.rebuilt[place]) if sound else None,
         data_address(guess[place]) if sound and guess is not None and bool(guess[place].any()) else None,
     )
 
 
-def make_films(cells: Sequence[Cell], pictures: Pictures) -> list[Film]:
+def make_films(cells: Sequence[Cell], pictures: Pictures, originals: bool) -> list[Film]:
     """Embed the ways of the rows that have them, the worst first."""
     owners = {place: cell for cell in cells for place in cell.places}
     order = sorted(pictures.frames, key=lambda place: -rank(leak_of(owners[place].rows[place - owners[place].start])))
@@ -132,7 +140,7 @@ def make_films(cells: Sequence[Cell], pictures: Pictures) -> list[Film]:
             break
         frames = thin_frames(pictures.frames[place])
         addresses = [data_address(image) for image in frames.images]
-        films.append(Film(show(place, owners[place], pictures), frames.steps, addresses))
+        films.append(Film(show(place, owners[place], pictures, originals), frames.steps, addresses))
         size += sum(map(len, addresses))
     return films
 

@@ -9,7 +9,7 @@ from jinja2 import UndefinedError
 from gradveil.errors import DataError
 from gradveil.reports.audit_annex import make_annex
 from gradveil.reports.audit_charts import TARGETS, make_rate, make_scatter, make_strips
-from gradveil.reports.audit_gallery import make_gallery
+from gradveil.reports.audit_gallery import Visible, make_gallery
 from gradveil.reports.audit_pictures import Pictures
 from gradveil.reports.audit_record import Cell, Record, check_record, make_cells, severity
 from gradveil.reports.audit_table import make_table
@@ -33,15 +33,14 @@ from gradveil.reports.sealed_page import render_page
 from gradveil.results import SEAL, seal
 
 
-def render_audit(record: Record, pictures: Pictures | None, originals: bool = True) -> str:
-    """Render the page of a record.
+def render_audit(record: Record, pictures: Pictures | None, show: Visible = "all") -> str:
+    """Render the page of a record with all pictures, with rebuilt ones only, or with none.
 
-    Without `originals` it has no pictures at all: where an attack works, the rebuilt picture shows what the original
-    shows.
+    Where an attack works, a rebuilt picture shows what the original shows.
     """
     check_record(record)
     with refusing_gaps("the record"):
-        return draw(record, pictures, originals)
+        return draw(record, pictures, show)
 
 
 @contextmanager
@@ -55,10 +54,11 @@ def refusing_gaps(source: str) -> Iterator[None]:
         ) from error
 
 
-def draw(record: Record, pictures: Pictures | None, originals: bool) -> str:
+def draw(record: Record, pictures: Pictures | None, show: Visible) -> str:
     cells = make_cells(record)
     attacks = len({cell.attack for cell in cells})
-    gallery = make_gallery(cells, pictures) if pictures is not None and originals and len(pictures) else None
+    drawn = pictures is not None and show != "none" and len(pictures) > 0
+    gallery = make_gallery(cells, pictures, show == "all") if pictures is not None and drawn else None
     context = {
         "record": record,
         "settings": record["settings"],
@@ -74,6 +74,7 @@ def draw(record: Record, pictures: Pictures | None, originals: bool) -> str:
         "scatter": make_scatter(cells),
         "gallery": gallery,
         "had_pictures": pictures is not None,
+        "originals": show == "all",
         "arms": make_arms(record),
         "annex": make_annex(record),
         "table": make_table(record),
