@@ -221,7 +221,7 @@ def test_a_killed_run_without_a_server_goes_on_where_it_was(
     before = (cut / "journal.jsonl").read_bytes()
     shown: list[int] = []
     monkeypatch.setattr(federate, "rounds_bar", lambda _: nullcontext(lambda outcome, _: shown.append(outcome.round)))
-    assert run(monkeypatch, "--resume", str(cut)) == 0
+    assert run(monkeypatch, *options, "--resume", str(cut)) == 0
     assert shown == list(range(done + 1, 61)), "finished rounds do not take place again"
     assert (whole / "final.safetensors").read_bytes() == (cut / "final.safetensors").read_bytes()
     first = b"".join(before.splitlines(keepends=True)[:done])

@@ -149,6 +149,7 @@ def test_a_pipe_is_no_checkpoint_and_no_policy(tmp_path: Path, refused: Run) -> 
     for name in ("a.json", "b.safetensors"):
         os.mkfifo(tmp_path / name)
     (tmp_path / "b.json").write_text("{}")
+    (tmp_path / "a.safetensors").touch()
     assert "a named pipe" in refused("train", "--policy", f"{tmp_path}/a.json", "--out", f"{tmp_path}/out")
     assert "a named pipe" in refused("score", "none", "--checkpoint", f"{tmp_path}/a.safetensors")
     refused("score", "none", "--checkpoint", f"{tmp_path}/b.safetensors")

@@ -8,7 +8,7 @@ import torch
 
 from gradveil import data
 from gradveil.data import DataSet
-from gradveil.errors import SettingsError
+from gradveil.errors import CheckpointError
 from gradveil.experiments.single_transforms import (
     PUBLISHED,
     SingleSettings,
@@ -76,7 +76,7 @@ def test_a_model_is_trained_once(sample: DataSet, tmp_path: Path) -> None:
 
 def test_weights_for_other_images_are_refused(sample: DataSet, weights: Path, tmp_path: Path) -> None:
     other = replace(sample, class_names=(*sample.class_names, "hat"))
-    with pytest.raises(SettingsError, match="for other images"):
+    with pytest.raises(CheckpointError, match="is for images of"):
         SingleTransforms(tmp_path, other).load(weights)
 
 

@@ -112,7 +112,7 @@ def resumed(stage: Stage, form: str, name: str, share: float, *patterns: str) ->
     scenario = stage.find(name).scenario
 
     def words(out: Path) -> Words:
-        return (*scenario.words, "--out", str(out), *scenario.onward)
+        return scenario.command(out, scenario.onward)
 
     def rescue(out: Path) -> Words:
         return (*scenario.words, "--out", str(out), *OVERWRITE)

@@ -174,7 +174,7 @@ def cut(stage: Stage, place: Place, number: signal.Signals, moment: float, trial
     """Start a command, send it a signal, and check how it ends; a refusal to go on is left to `revive`."""
     reference = stage.find(trial.plan.command)
     way = reference.scenario.onward if trial.kills and place.out.exists() else ()
-    words = (*reference.scenario.words, "--out", str(place.out), *way)
+    words = reference.scenario.command(place.out, way)
     if trial.plan.at == AT_A_FILE:
         last = round(moment * (reference.operations - 1))
         prepare = partial(on_file_operation, place.out, kill_at(last, number))
@@ -239,7 +239,7 @@ def revive(reference: Reference, place: Place, trial: Trial) -> None:
     kept = read_lines(place.out)
     jobs = {path.name for path in (place.out / "work").glob("*.safetensors")}
     for way in reference.scenario.ways:
-        words = (*reference.scenario.words, "--out", str(place.out), *way)
+        words = reference.scenario.command(place.out, way)
         written: Path = place.folder / "written"
         ended = run_forked(words, place, partial(on_file_operation, place.out, partial(note, written)))
         if ended.code == 0:

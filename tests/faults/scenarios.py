@@ -33,6 +33,12 @@ class Scenario:
         """The way that works in a folder where something was kept."""
         return RESUME if RESUME in self.ways else self.ways[-1]
 
+    def command(self, out: Path, way: Way = AGAIN) -> tuple[str, ...]:
+        """Write the command for a folder; to resume, the folder is all that it needs."""
+        if way == RESUME:
+            return (self.words[0], *RESUME, str(out), "--quiet")
+        return (*self.words, "--out", str(out), *way)
+
 
 def write_data(path: Path) -> None:
     """Write a data set of 120 and 60 images of 12 × 12 pixels in three classes."""

@@ -63,13 +63,13 @@ class ArrayFile:
                 f"{self.path} has the arrays {', '.join(self.members)} but not '{key}': it needs labels with images, "
                 "or with jpeg and offsets, or train_images, train_labels, test_images and test_labels"
             )
-        try:
-            with archive_errors(self.path):
+        with archive_errors(self.path):
+            try:
                 self.check_header(self.members[key])
                 with self.archive.open(self.members[key]) as stream:
                     array: Array = np.lib.format.read_array(stream, allow_pickle=False)
-        except UNREADABLE as error:
-            raise DataError(f"{self.path} has a damaged array '{key}' ({error}): write the file again") from error
+            except UNREADABLE as error:
+                raise DataError(f"{self.path} has a damaged array '{key}' ({error}): write the file again") from error
         return array
 
     def check_header(self, member: zipfile.ZipInfo) -> None:
