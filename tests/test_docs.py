@@ -72,6 +72,7 @@ def test_the_fragments_of_a_page_run(page: str, tmp_path: Path, monkeypatch: pyt
     monkeypatch.chdir(tmp_path)
     (tmp_path / "runs" / "train").mkdir(parents=True)
     names = make_names(tmp_path)
+    assert blocks(page)
     for number, block in enumerate(blocks(page)):
         for printed, used in SMALLER.get(page, {}).items():
             block = block.replace(printed, used)

@@ -114,8 +114,8 @@ def test_a_class_name_must_be_text(images: Path, refused: Run) -> None:
     assert r"caf\xe9" in refused("data", "info", f"folder:{images}")
 
 
-def test_an_argument_must_be_text(refused: Run) -> None:
-    assert r"caf\xe9" in refused("data", "info", "folder:/tmp/caf\udce9")
+def test_an_argument_must_be_text(tmp_path: Path, refused: Run) -> None:
+    assert r"caf\xe9" in refused("data", "info", f"folder:{tmp_path}/caf\udce9")
 
 
 def test_names_are_shown_and_not_obeyed(images: Path, shown: Run, refused: Run) -> None:
