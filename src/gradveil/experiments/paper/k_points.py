@@ -88,7 +88,7 @@ def restart_cells(scale: Scale) -> Cells:
     """List four attacks with as many restarts each; of restarts the one with the lowest matching loss counts."""
     return {
         attack: with_fields(
-            plain_units(scale, attack, phase="final", images=scale.rival_images), restarts=scale.equal_restarts
+            plain_units(scale, attack, phase="final", images=scale.images), restarts=scale.equal_restarts
         )
         for attack in RIVALS
     }

@@ -22,8 +22,7 @@ class Scale:
     """Everything that differs between the sizes.
 
     `networks` has P's four pairs by letter, and `tiny` the one of R's extensions; `semi` is the semi-trained model that
-    scores are computed on. A cell is `images` attacked in groups of `group`; those of
-    attacks that the published one is compared with have `rival_images`. `steps` and `restarts` replace those of
+    scores are computed on. A cell is `images` attacked in groups of `group`. `steps` and `restarts` replace those of
     the attacks that they name. `random` are the arms of the line "random". `decides` says whether findings may be read
     off the results.
     """
@@ -38,7 +37,6 @@ class Scale:
     images: int
     group: int
     published_images: int
-    rival_images: int
     steps: dict[str, int]
     restarts: dict[str, int]
     random: tuple[str, ...]
@@ -75,7 +73,6 @@ SMOKE = Scale(
     images=2,
     group=2,
     published_images=2,
-    rival_images=2,
     steps=dict.fromkeys(("adam-cosine", "adam-l1", "adam-l2", "sgd-cosine", "lbfgs-l2", "lbfgs-cosine", "fast"), 2),
     restarts={"lbfgs-cosine": 2},
     random=("policy:19-1-18",),
@@ -96,18 +93,18 @@ SMOKE = Scale(
     quadrature="trapezoid-3",
 )
 
-CIFAR_FAST = replace(FAST, epochs=5, threads=1)
-FASHION_FAST = replace(FAST, epochs=2, threads=1)
-TINY_FAST = replace(FAST, epochs=5, threads=1)
+CIFAR_FAST = replace(FAST, epochs=8, threads=1)
+FASHION_FAST = replace(FAST, epochs=3, threads=1)
+TINY_FAST = replace(FAST, epochs=8, threads=1)
 SEMI = replace(PAPER, epochs=50, fraction=0.1, test_every=10, threads=1)
 """As in P: a tenth of the training images, 50 epochs."""
 CPU = Scale(
     name="cpu",
     networks={
         "a": Network(CIFAR, "resnet20-1", CIFAR_FAST),
-        "b": Network(CIFAR, "convnet-16", replace(CIFAR_FAST, epochs=3)),
+        "b": Network(CIFAR, "convnet-16", replace(CIFAR_FAST, epochs=4)),
         "c": Network(FASHION, "resnet20-1", FASHION_FAST),
-        "d": Network(FASHION, "convnet-16", FASHION_FAST),
+        "d": Network(FASHION, "convnet-16", replace(FASHION_FAST, epochs=2)),
     },
     semi=Network(CIFAR, "resnet20-1", SEMI),
     tiny=Network(TINY_100, "resnet20-1", TINY_FAST),
@@ -117,7 +114,6 @@ CPU = Scale(
     images=12,
     group=6,
     published_images=6,
-    rival_images=6,
     steps={"adam-cosine": 2400, "adam-l1": 2400, "adam-l2": 2400, "sgd-cosine": 2400, "lbfgs-cosine": 60},
     restarts={"lbfgs-cosine": 2},
     random=("policy:19-1-18",),
@@ -154,7 +150,6 @@ PAPERS = Scale(
     images=100,
     group=4,
     published_images=6,
-    rival_images=100,
     steps={},
     restarts={},
     random=tuple(f"random-policy:{number}" for number in range(10)),

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from gradveil.experiments.paper.cells import Cell, attack_units, train_units
 from gradveil.experiments.paper.experiment import Experiment, Material, Rendering
-from gradveil.experiments.paper.policy_table import BASE, HYBRID, NONE, PUBLISHED_ATTACK, arms_of, describe_network
+from gradveil.experiments.paper.policy_table import BASE, HYBRID, NONE, arms_of, describe_network
 from gradveil.experiments.paper.published import ATTACKS, POLICIES, TABLE_2
 from gradveil.experiments.paper.quirks import CORRECTED, FAITHFUL, undefended_arm
 from gradveil.experiments.paper.scales import Scale
@@ -28,11 +28,10 @@ CORRECTED_COLUMNS = ("attack", "steps", "gain: `crop-flip`, dB", "gain: hybrid, 
 
 
 def attacks_of(label: str, attack: str, quirks: Sequence[str], scale: Scale) -> list[AttackUnit]:
-    """List the attacks of a cell; rivals of the attack of Table 1 get fewer images where time is short."""
+    """List the attacks of a cell."""
     models = train_units(scale.networks["a"], ARMS[label], scale)
     arm = undefended_arm(quirks) if label == NONE else ARMS[label]
-    images = None if attack == PUBLISHED_ATTACK else scale.rival_images
-    return attack_units(models, arm, attack, scale, quirks=quirks, images=images)
+    return attack_units(models, arm, attack, scale, quirks=quirks)
 
 
 def cell_of(label: str, attack: str, quirks: Sequence[str], material: Material) -> Cell:
