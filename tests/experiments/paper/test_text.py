@@ -36,7 +36,7 @@ def test_few_images_have_no_spread() -> None:
 def test_counts_and_shares() -> None:
     assert write_count(make_cell(4)) == "4 of 12 (1 failed)"
     assert write_count(make_cell(11)) == "11 (1 failed)"
-    assert write_share(make_cell(4), "identified").startswith("4 of 4 (")
+    assert write_share(make_cell(4), "identified") == "4 of 4 (40–100%, chance 5%)"
     assert write_mean(make_cell(1), "gain") == "1.00"
 
 

@@ -115,6 +115,11 @@ class Cell:
         """Compare a figure with that of another cell on the images of both: this less the other."""
         return paired_interval(self.values(name), other.values(name))
 
+    def chance(self) -> float:
+        """Return how often a blind guess picks the image out of its crowd."""
+        crowds = [row["crowd"] for row in self.rows.values() if row["crowd"] is not None]
+        return sum(1 / crowd for crowd in crowds) / len(crowds)
+
     def share(self, name: str) -> tuple[int, int]:
         """Count the rows where something is true, and the rows where it is known."""
         known = [row[name] for row in self.rows.values() if row[name] is not None]

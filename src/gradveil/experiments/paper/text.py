@@ -49,12 +49,12 @@ def write_interval(interval: ClusterInterval | None, digits: int = 1) -> str:
 
 
 def write_share(cell: Cell, name: str) -> str:
-    """Write how often something is true, with the exact interval in brackets."""
+    """Write how often an image was picked out of its crowd, with the exact interval and chance in brackets."""
     found, count = cell.share(name)
     if count == 0:
         return NOT_RUN if cell.count == 0 else "no control"
     low, high = rate_interval(found, count)
-    return f"{found} of {count} ({100 * low:.0f}–{100 * high:.0f}%)"
+    return f"{found} of {count} ({100 * low:.0f}–{100 * high:.0f}%, chance {100 * cell.chance():.0f}%)"
 
 
 def write_percent(value: float | None) -> str:
