@@ -18,7 +18,10 @@ from gradveil.training import BRIEF, train
 from gradveil.types import Batch, Reconstruction, Task
 from tests.attacks.scenes import sample, sample_task, take
 
-ARMS = ("none", "crop-flip", "policy:43-18-18,no-base", "policy:3-1-7+43-18-18,no-base", "gaussian:1e-2", "prune:95")
+ARMS = (
+    *("none", "crop-flip", "policy:3-1-7,no-base", "policy:43-18-18,no-base", "policy:3-1-7+43-18-18,no-base"),
+    *("gaussian:1e-2", "prune:95"),
+)
 PHASES = ("init", "trained")
 IMAGES = range(40, 46)
 NOISE = 1.0

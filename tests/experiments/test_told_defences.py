@@ -19,7 +19,7 @@ from gradveil.experiments.told_defences import (
     trials,
 )
 
-TRIAL = ToldTrial("percentile,no-base", True, images=10, public=40, private=50, model="mlp")
+TRIAL = ToldTrial("percentile,no-base", True, images=3, public=40, private=50, model="mlp")
 
 
 def silent(what: str, done: int, total: int) -> None:
@@ -60,7 +60,7 @@ def test_a_trial_has_a_cell_for_each_phase_and_attack_and_is_run_once(
     (entry,) = study.journal.read()
     assert entry["trial"] == TRIAL.to_record()
     assert [(cell["phase"], cell["attack"]) for cell in entry["cells"]] == [(p, a) for p in PHASES for a in ATTACKS]
-    assert all(len(cell["rows"]) == 10 and cell["outcome"] for cell in entry["cells"])
+    assert all(len(cell["rows"]) == 3 and cell["outcome"] for cell in entry["cells"])
     assert "cap" in entry["used"]["percentile"]
 
     def refuse(*_: object) -> None:
