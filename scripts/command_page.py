@@ -27,16 +27,20 @@ def make_page() -> str:
     return "\n".join(parts)
 
 
-def describe(command: click.Command, path: str, level: int) -> Iterator[str]:
-    """Describe a command and those below it."""
+def describe(command: click.Command, path: str, level: int, told: dict[str, str] | None = None) -> Iterator[str]:
+    """Describe a command and those below it; `told` are options that a command beside it has been described with."""
     yield f"{'#' * level} {path}\n"
     yield from write_prose(command.help or "")
     context = click.Context(command, info_name=path)
     yield f"```text\n{' '.join([path, *command.collect_usage_pieces(context)])}\n```\n"
-    yield from write_options(command)
+    options = "\n".join(write_options(command))
+    first = path if told is None else told.setdefault(options, path)
+    if options:
+        yield options if first == path else f"Options: those of `{first}`.\n"
     yield from write_prose(command.epilog or "")
+    shared: dict[str, str] = {}
     for name, below in sorted(command.commands.items()) if isinstance(command, click.Group) else ():
-        yield from describe(below, f"{path} {name}", level + 1)
+        yield from describe(below, f"{path} {name}", level + 1, shared)
 
 
 def write_prose(text: str) -> Iterator[str]:

@@ -48,6 +48,16 @@ def test_a_command_is_described_with_arguments_groups_defaults_and_examples() ->
     assert r"Sizes: 1 \| 2." in text
 
 
+def test_options_that_two_commands_share_are_listed_once() -> None:
+    group = click.Group("group", {"one": make_command(), "two": make_command()})
+    text = "\n".join(describe(group, "group", 2))
+    assert text.count("How large") == 1
+    assert (
+        "### group two\n\nRun it.\n\n```text\ngroup two [OPTIONS] PLACE\n```\n\nOptions: those of `group one`.\n"
+        in text
+    )
+
+
 def test_prose_is_joined_to_paragraphs() -> None:
     assert list(write_prose("One\ntwo.\n\nThree.")) == ["One two.\n", "Three.\n"]
 
