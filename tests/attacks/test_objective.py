@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from gradveil.attacks import Knowledge, Priors, SecondStage, cosine
+from gradveil.attacks import Knowledge, Priors, cosine
 from gradveil.attacks.objective import Objective
 from gradveil.attacks.observation import observe
 from gradveil.attacks.points import Points
@@ -98,7 +98,7 @@ def test_several_noisy_updates_weigh_more_against_the_variation() -> None:
 def test_runs_are_put_back_to_where_the_second_stage_began() -> None:
     task = make_task()
     points, objective = make_points(task), make_objective(task, Priors())
-    objective.begin_stage(SecondStage(), points)
+    objective.begin_stage(points)
     began = points.flat.detach().clone()
     points.move(torch.randn(points.flat.shape, generator=generator(5)) * 3)
     objective.roll_back(points)
@@ -110,7 +110,7 @@ def test_runs_are_put_back_to_where_the_second_stage_began() -> None:
 def test_keeping_runs_keeps_their_distances() -> None:
     task = make_task()
     points, objective = make_points(task), make_objective(task, Priors())
-    objective.begin_stage(SecondStage(), points)
+    objective.begin_stage(points)
     before, rows = objective.evaluate(points).distances, torch.tensor([2, 0])
     objective.keep(rows)
     points.keep(rows)
@@ -128,7 +128,7 @@ def test_everything_stays_on_the_device_of_the_update() -> None:
     priors = Priors(energy=0.1, consistency=0.1, relative=True)
     observations = [observe(task.to("meta"), updates, TARGETS)]
     objective = Objective(cosine, priors, Knowledge(policy=True), observations, TARGETS)
-    objective.begin_stage(SecondStage(), there)
+    objective.begin_stage(there)
     slope = slope_of(objective, there)
     assert slope.is_meta
     assert slope.shape == there.flat.shape

@@ -142,4 +142,4 @@ def test_everything_stays_on_the_device_of_the_update(name: str, local: LocalTra
     assert candidate.is_meta
     assert candidate.shape == observation.released.shape
     levelled = observation.level(pixels, labels)
-    assert levelled.levelled_slope(cosine, candidate).is_meta
+    assert levelled.levelled_slope(candidate).is_meta

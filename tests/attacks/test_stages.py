@@ -6,7 +6,6 @@ import pytest
 import torch
 
 from gradveil.attacks import SecondStage
-from gradveil.attacks.distances import direction
 from gradveil.attacks.stages import StageStart
 from gradveil.errors import SettingsError
 from gradveil.rng import generator
@@ -44,7 +43,6 @@ def test_the_stage_goes_on_with_an_exact_gradient_and_is_rolled_back_in_noise() 
 
 def test_steps_are_counted_from_the_share() -> None:
     stage = SecondStage()
-    assert stage.distance is direction
     assert stage.first_step(240) == 60
     assert stage.check_step(240) == 120
     assert SecondStage(begins_at=1.0).first_step(10) == 10
@@ -58,7 +56,7 @@ def test_shares_out_of_range_are_refused(share: float) -> None:
 
 def test_runs_that_come_no_nearer_are_astray_and_not_finite_ones_too() -> None:
     points, reached = torch.zeros(4, 3), torch.tensor([1.0, 1.0, 1.0, 1.0])
-    start = StageStart(direction, points, reached, torch.tensor([True, True, True, False]))
+    start = StageStart(points, reached, torch.tensor([True, True, True, False]))
     astray = start.find_astray(torch.tensor([0.5, 1.0, float("nan"), 2.0]))
     assert astray.tolist() == [False, True, True, False]
     assert start.deactivate(astray).active.tolist() == [True, False, False, False]

@@ -63,12 +63,22 @@ def layerwise(candidate: Tensor, released: Tensor, sizes: Sizes) -> tuple[Tensor
 
 def direction(candidate: Tensor, released: Tensor, _: Sizes) -> tuple[Tensor, Tensor]:
     """Sum the absolute differences between the two directions: what cosine is to the sum of squares."""
+    theirs = direction_of(released)
+    return (direction_of(candidate) - theirs).abs().sum(1), direction_slope(candidate, theirs)
+
+
+def direction_of(rows: Tensor) -> Tensor:
+    """Scale each row to length 1."""
+    return rows / norm_of(rows)
+
+
+def direction_slope(candidate: Tensor, theirs: Tensor) -> Tensor:
+    """Compute the slope of `direction` alone, towards a direction that stays the same from step to step."""
     length = norm_of(candidate)
     ours = candidate / length
-    apart = ours - released / norm_of(released)
-    signs = apart.sign()
+    signs = (ours - theirs).sign_()
     along = torch.linalg.vecdot(ours, signs)[:, None]
-    return apart.abs().sum(1), signs.addcmul_(ours, along, value=-1).div_(length)
+    return signs.addcmul_(ours, along, value=-1).div_(length)
 
 
 def levelling(candidate: Tensor, released: Tensor, sizes: Sizes) -> Tensor:
@@ -78,7 +88,7 @@ def levelling(candidate: Tensor, released: Tensor, sizes: Sizes) -> Tensor:
     image. Measured against a candidate that knows nothing, what counts is how much an entry can tell.
     """
     lengths = list(sizes.values())
-    apart = torch.split(candidate / norm_of(candidate) - released / norm_of(released), lengths, 1)
+    apart = torch.split(direction_of(candidate) - direction_of(released), lengths, 1)
     spread = torch.stack([part.square().mean(1).sqrt() for part in apart], 1)
     # A parameter that hardly differs must not outweigh all others.
     factors = 1 / spread.clamp(min=spread.amax(1, keepdim=True) * LEAST_SHARE + TINY)

@@ -14,7 +14,7 @@ from gradveil.attacks.likelihood import image_surprise, update_surprise
 from gradveil.attacks.observation import Observation
 from gradveil.attacks.points import Points
 from gradveil.attacks.priors import Priors, disagreement, energy, pass_gap
-from gradveil.attacks.stages import SecondStage, StageStart
+from gradveil.attacks.stages import StageStart
 from gradveil.attacks.statistics import StatisticsGap
 from gradveil.defences import TINY
 
@@ -56,7 +56,7 @@ class Objective:
         candidates = [observation.candidate(pixels, labels) for observation in self.observations]
         pairs = [(one, candidate.detach()) for one, candidate in zip(self.observations, candidates, strict=True)]
         if self.stage is not None and self.stage.is_everywhere:
-            slopes = [one.levelled_slope(self.stage.distance, candidate) for one, candidate in pairs]
+            slopes = [one.levelled_slope(candidate) for one, candidate in pairs]
             return Evaluation(candidates, share(slopes), lambda: mean_distance(self.measure_all(pairs)))
         measured = self.measure_all(pairs)
         slopes = [slope for _, slope in measured]
@@ -112,13 +112,13 @@ class Objective:
             penalty = penalty + priors.batch_norm * self.statistics(fed)
         return penalty
 
-    def begin_stage(self, stage: SecondStage, points: Points) -> None:
-        """Go on along another distance, with the parameters levelled against a flat image of the mean colour."""
+    def begin_stage(self, points: Points) -> None:
+        """Go on along the distance between directions, levelled against a flat image of the mean colour."""
         reached = self.evaluate(points).distances
         flat, labels = points.mean_colour(), points.labels().detach()
         self.observations = [observation.level(flat, labels) for observation in self.observations]
         active = torch.ones_like(reached, dtype=torch.bool)
-        self.stage = StageStart(stage.distance, points.flat.detach().clone(), reached, active)
+        self.stage = StageStart(points.flat.detach().clone(), reached, active)
 
     def roll_back(self, points: Points) -> None:
         """Return runs that were led astray to where the second stage began, and go on along the first distance."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 import torch
 from torch import Tensor
 
-from gradveil.attacks.distances import Distance, lay_flat, levelling, sizes_of
+from gradveil.attacks.distances import Distance, direction_of, direction_slope, lay_flat, levelling, sizes_of
 from gradveil.client import Simulation
 from gradveil.defences import KnownRelease, Released, Sizes, known_model, known_release, known_views
 from gradveil.transforms import PolicyDraws, PolicySet
@@ -39,8 +39,8 @@ class AssumedDraws:
 class Observation:
     """T released updates of the same kind, side by side, laid flat; `draws` is None if images are fed as they are.
 
-    `factors`, T×P, and `levelled`, the updates times these, are there once the parameters have been levelled; `release`
-    is how updates are known to be released.
+    `factors`, T×P, and `levelled`, the direction of the updates times these, are there once the parameters have been
+    levelled; `release` is how updates are known to be released.
     """
 
     simulation: Simulation
@@ -67,18 +67,17 @@ class Observation:
         distances, slope = distance(candidate * weights, self.released * weights, self.sizes)
         return distances, slope * weights
 
-    def levelled_slope(self, distance: Distance, candidate: Tensor) -> Tensor:
-        """Compute the slope of a distance that is measured in levelled parameters."""
+    def levelled_slope(self, candidate: Tensor) -> Tensor:
+        """Compute the slope of the distance between directions, measured in levelled parameters."""
         assert self.factors is not None
         assert self.levelled is not None
-        _, slope = distance(candidate * self.factors, self.levelled, self.sizes)
-        return slope.mul_(self.factors)
+        return direction_slope(candidate * self.factors, self.levelled).mul_(self.factors)
 
     def level(self, pixels: Tensor, labels: Tensor) -> "Observation":
         """Level the parameters by how far the update of these images, T×B×C×H×W, is off in each of them."""
         candidate = self.candidate(pixels, labels).detach()
         factors = levelling(candidate, self.released, self.sizes)
-        return replace(self, factors=factors, levelled=self.released * factors)
+        return replace(self, factors=factors, levelled=direction_of(self.released * factors))
 
     def keep(self, rows: Tensor) -> "Observation":
         """Go on with the runs at `rows` only."""

@@ -69,7 +69,7 @@ class Runs:
         if self.second_stage is None:
             return
         if step == self.second_stage.first_step(self.descent.steps):
-            self.objective.begin_stage(self.second_stage, self.points)
+            self.objective.begin_stage(self.points)
         if step == self.second_stage.check_step(self.descent.steps):
             self.objective.roll_back(self.points)
 

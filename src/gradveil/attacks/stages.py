@@ -1,4 +1,4 @@
-"""Second stage of a search: its distance, and each run's state at its start, for rollback."""
+"""Second stage of a search: when it is, and each run's state at its start, for rollback."""
 
 import math
 from dataclasses import dataclass, replace
@@ -7,7 +7,6 @@ from typing import final
 import torch
 from torch import Tensor
 
-from gradveil.attacks.distances import Distance, direction
 from gradveil.attacks.observation import Observation
 from gradveil.errors import SettingsError
 
@@ -15,14 +14,13 @@ from gradveil.errors import SettingsError
 @final
 @dataclass(frozen=True)
 class SecondStage:
-    """From the share `begins_at` of the steps on, follow the slope of another distance.
+    """From the share `begins_at` of the steps on, follow the slope of the distance between directions.
 
     It is measured in levelled parameters: the gradients of each parameter are in units of how far those of a flat image
     of the mean colour are from the released ones. What is noted and what chooses among restarts stays the first
     distance. A run that is no nearer by it, a third into the stage, is rolled back and ends along the first distance.
     """
 
-    distance: Distance = direction
     begins_at: float = 0.25
 
     def __post_init__(self) -> None:
@@ -47,7 +45,6 @@ class StageStart:
     entries as of large ones. A run that was rolled back is no longer `active`.
     """
 
-    distance: Distance
     points: Tensor
     distances: Tensor
     active: Tensor
@@ -56,7 +53,7 @@ class StageStart:
 
     def slope(self, observation: Observation, candidate: Tensor, first_slope: Tensor) -> Tensor:
         """Compute the slope of the stage's distance; runs that were rolled back keep `first_slope`."""
-        levelled = observation.levelled_slope(self.distance, candidate)
+        levelled = observation.levelled_slope(candidate)
         return torch.where(self.active[:, None], levelled, first_slope)
 
     def find_astray(self, distances: Tensor) -> Tensor:
@@ -71,7 +68,7 @@ class StageStart:
     def keep(self, rows: Tensor) -> "StageStart":
         """Go on with the runs at `rows` only."""
         active = self.active[rows]
-        return StageStart(self.distance, self.points[rows], self.distances[rows], active, holds_everywhere(active))
+        return StageStart(self.points[rows], self.distances[rows], active, holds_everywhere(active))
 
 
 def holds_everywhere(active: Tensor) -> bool:

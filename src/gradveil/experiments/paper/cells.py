@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from statistics import fmean
 from typing import Any
 
 from gradveil.experiments.paper.quirks import attack_quirks
@@ -117,8 +118,7 @@ class Cell:
 
     def chance(self) -> float:
         """Return how often a blind guess picks the image out of its crowd."""
-        crowds = [row["crowd"] for row in self.rows.values() if row["crowd"] is not None]
-        return sum(1 / crowd for crowd in crowds) / len(crowds)
+        return fmean(1 / row["crowd"] for row in self.rows.values() if row["crowd"] is not None)
 
     def share(self, name: str) -> tuple[int, int]:
         """Count the rows where something is true, and the rows where it is known."""
