@@ -56,7 +56,8 @@ def draw_bars(bars: Sequence[Bar], level: float, title: str) -> bytes:
     axes.set_xticks(list(places), [bar.label for bar in bars], rotation=90, fontsize=6)
     axes.set_xlim(-0.8, len(bars) - 0.2)
     axes.set_ylabel("S_pri, mean and 95% interval")
-    axes.legend(frameon=False, fontsize=8)
+    # Above the bars, which fill the axes from side to side.
+    axes.legend(frameon=False, fontsize=8, loc="lower right", bbox_to_anchor=(1, 1), borderaxespad=0)
     return render(figure)
 
 
