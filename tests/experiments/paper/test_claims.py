@@ -12,7 +12,7 @@ from gradveil.experiments.paper.ledger import CLAIMS
 from gradveil.experiments.paper.policy_table import HYBRID, NONE, PUBLISHED_ATTACK
 from gradveil.experiments.paper.published import BEST_FIVE, PAIRS
 from gradveil.experiments.paper.quirks import CORRECTED, FAITHFUL
-from gradveil.experiments.paper.scales import CPU, SMOKE, Scale
+from gradveil.experiments.paper.scales import CPU, PAPERS, SMOKE, Scale
 from gradveil.experiments.paper.study import Line
 from gradveil.experiments.paper.table_1 import make_table
 from gradveil.experiments.paper.units import AttackUnit
@@ -62,8 +62,15 @@ def test_claim_1_needs_all_four_networks() -> None:
 
 @pytest.mark.parametrize(("hybrid", "verdict"), [(0.60, HOLDS), (0.57, PARTLY), (0.50, FAILS)])
 def test_claim_4_weighs_the_gap_with_the_error_of_the_test_set(hybrid: float, verdict: str) -> None:
-    lines = [trained(model_of(NONE, CPU), 0.60), trained(model_of(HYBRID, CPU), hybrid)]
-    assert claim_4.judge(Material(CPU, results(lines))).verdict == verdict
+    lines = [trained(model_of(NONE, PAPERS), 0.60), trained(model_of(HYBRID, PAPERS), hybrid)]
+    assert claim_4.judge(Material(PAPERS, results(lines))).verdict == verdict
+
+
+def test_claim_4_is_not_failed_by_a_short_training() -> None:
+    lines = [trained(model_of(NONE, CPU), 0.60), trained(model_of(HYBRID, CPU), 0.50)]
+    found = claim_4.judge(Material(CPU, results(lines)))
+    assert found.verdict == UNDECIDED
+    assert "200 epochs" in found.why
 
 
 @pytest.mark.parametrize(("shallow", "verdict"), [(0.3, HOLDS), (0.7, PARTLY)])

@@ -6,10 +6,12 @@ from gradveil.experiments.paper.claims import make_claim
 from gradveil.experiments.paper.experiment import Claim, Material
 from gradveil.experiments.paper.figure_3 import curves_of, list_units, model_of
 from gradveil.experiments.paper.policy_table import HYBRID, NONE
-from gradveil.experiments.paper.verdicts import NEGLIGIBLE_COST, Finding, judge_cost
+from gradveil.experiments.paper.scales import PUBLISHED_TRAINING
+from gradveil.experiments.paper.verdicts import FAILS, NEGLIGIBLE_COST, Finding, judge_cost, undecided
 from gradveil.training import Epoch
 
 NORMAL = 1.96
+PUBLISHED_EPOCHS = PUBLISHED_TRAINING.epochs
 
 
 def mean_accuracy(curves: list[Epoch]) -> float | None:
@@ -25,7 +27,16 @@ def judge(material: Material) -> Finding:
     if plain is None or hybrid is None or line is None:
         return judge_cost(None, 0.0)
     error = math.sqrt(sum(share * (1 - share) for share in (plain, hybrid)) / line["images"][1])
-    return judge_cost(100 * (plain - hybrid), 100 * NORMAL * error)
+    found = judge_cost(100 * (plain - hybrid), 100 * NORMAL * error)
+    return limit_by_epochs(found, material.scale.networks["a"].training.epochs)
+
+
+def limit_by_epochs(found: Finding, epochs: int) -> Finding:
+    """Let a training that is shorter than the published one fail nothing: in it, a slow start is all there is."""
+    measured = f"{found.measured}, over {epochs} epochs"
+    if found.verdict == FAILS and epochs < PUBLISHED_EPOCHS:
+        return undecided(f"{found.why}, but the papers train for {PUBLISHED_EPOCHS} epochs", measured)
+    return Finding(found.verdict, found.why, measured)
 
 
 CLAIM = make_claim(
@@ -36,7 +47,8 @@ CLAIM = make_claim(
         "yes: the training set converges slightly slower, the validation set as fast (Figure 3).",
         "yes: almost no impact (Figure 4).",
         f"test accuracy, averaged over the epochs, must surely fall by at most {NEGLIGIBLE_COST:g} points under the "
-        "hybrid; ± the error of the test set. It speaks of one seed.",
+        "hybrid; ± the error of the test set. It speaks of one seed. A training that is shorter than the published one "
+        "fails nothing.",
         judge,
     ),
     list_units,

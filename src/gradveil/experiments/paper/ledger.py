@@ -25,7 +25,7 @@ def write_ledger(material: Material, pages: str) -> str:
             "This page is written by `gradveil reproduce all --table`; nothing in it is typed by hand. It compares our "
             'figures with those of Gao et al., "Privacy-preserving Collaborative Learning with Automatic '
             'Transformation Search" (2021), and of its replication by Drabent et al. (2022). The rules of the verdicts '
-            "were written before the results were seen.",
+            "were written before the results were seen, but for one: that a short training fails nothing (claim 4).",
             "",
             describe_scale(material.scale),
             "",
