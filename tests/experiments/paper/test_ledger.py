@@ -16,10 +16,11 @@ MADE = {"gradveil": "0", "commit": "abc", "torch": "2", "processor": "any", "cor
 
 def test_a_ledger_of_nothing_says_so_of_every_claim_and_page() -> None:
     text = write_ledger(Material(CPU, results()), "measured/paper/")
-    assert text.count(f"**{UNDECIDED}**") == len(CLAIMS)
+    assert text.count("| – | not run |") == len(CLAIMS)
+    assert text.count(f"**Verdict: {UNDECIDED}.**") == len(CLAIMS)
     assert "Nothing was run yet." in text
     assert set(re.findall(r"measured/paper/([\w-]+)\.md", text)) == set(EXPERIMENTS)
-    assert text.count("| not run |") == len(EXPERIMENTS)
+    assert text.count("| not run | 0 |") == len(EXPERIMENTS)
 
 
 def test_a_finding_stands_with_its_interval_its_n_and_its_reason() -> None:
@@ -29,7 +30,7 @@ def test_a_finding_stands_with_its_interval_its_n_and_its_reason() -> None:
         *attacked(table.attacks(HYBRID, CPU.strongest, CORRECTED, CPU), 9, 8, 3.9),
     ]
     text = write_ledger(Material(CPU, results([{**one, "provenance": MADE} for one in lines])), "")
-    assert "| Claim 1: reconstruction attacks become infeasible | **fails** |" in text
+    assert "| Claim 1: reconstruction attacks become infeasible | **fails** | 4 of 108 units |" in text
     assert "gain over chance +4.0 ± 0.1 dB without, +3.9 ± 0.1 dB with the policy" in text
     assert "n = 12, 1 seed(s)" in text
     assert "4 lines: gradveil 0, commit abc" in text
@@ -39,4 +40,5 @@ def test_smoke_is_never_a_finding() -> None:
     table = make_table("a", SMOKE)
     lines = attacked(table.attacks(NONE, SMOKE.strongest, CORRECTED, SMOKE), 14, 12, 4.0)
     text = write_ledger(Material(SMOKE, results([{**one, "provenance": MADE} for one in lines])), "")
-    assert text.count(f"**{UNDECIDED}**") == len(CLAIMS)
+    assert f"**{UNDECIDED}**" in text
+    assert text.count(f"**Verdict: {UNDECIDED}.**") == len(CLAIMS)

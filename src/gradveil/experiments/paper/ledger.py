@@ -8,7 +8,7 @@ from gradveil.experiments.paper.quirks import QUIRKS
 from gradveil.experiments.paper.registry import EXPERIMENTS
 from gradveil.experiments.paper.scales import Scale
 from gradveil.experiments.paper.study import Line
-from gradveil.experiments.paper.text import write_table
+from gradveil.experiments.paper.text import NOT_RUN, write_table
 from gradveil.experiments.paper.units import AttackUnit, TrainUnit, Unit, with_models
 from gradveil.experiments.versions import name_makers
 
@@ -31,7 +31,7 @@ def write_ledger(material: Material, pages: str) -> str:
             "",
             "## The verdicts",
             "",
-            *write_table(("claim", "verdict"), [[one.title, f"**{verdict_of(one, material)}**"] for one in CLAIMS]),
+            *write_table(("claim", "verdict", "run"), [verdict_line(one, material) for one in CLAIMS]),
             "",
             *(line for one in CLAIMS for line in write_claim(one, material, pages)),
             "## Tables and figures",
@@ -61,9 +61,18 @@ def describe_scale(scale: Scale) -> str:
     )
 
 
-def verdict_of(one: Experiment, material: Material) -> str:
+def verdict_line(one: Experiment, material: Material) -> list[str]:
+    """Give the verdict, unless nothing was run, and how much of what it needs was run."""
     assert one.claim is not None
-    return find(one.claim, material).verdict
+    state = state_of(one, material)
+    return [one.title, "–" if state == NOT_RUN else f"**{find(one.claim, material).verdict}**", state]
+
+
+def state_of(one: Experiment, material: Material) -> str:
+    """Say how much of an experiment was run."""
+    units = with_models(one.units(material.scale))
+    done = sum(unit.key in material.results.lines for unit in units)
+    return "whole" if done == len(units) else f"{done} of {len(units)} units" if done else NOT_RUN
 
 
 def write_claim(one: Experiment, material: Material, pages: str) -> list[str]:
@@ -76,12 +85,10 @@ def progress_lines(material: Material, pages: str) -> list[list[str]]:
 
 
 def progress_line(one: Experiment, material: Material, pages: str) -> list[str]:
-    """Say how much of an experiment was run."""
-    units = with_models(one.units(material.scale))
-    done = [unit for unit in units if unit.key in material.results.lines]
-    attacked = sum(unit.count for unit in done if isinstance(unit, AttackUnit))
-    state = "whole" if len(done) == len(units) else f"{len(done)} of {len(units)} units" if done else "not run"
-    return [one.title, state, f"{attacked}", f"[{one.name}]({pages}{one.name}.md)"]
+    """Say how much of an experiment was run, and where its page is."""
+    units = (unit for unit in one.units(material.scale) if unit.key in material.results.lines)
+    attacked = sum(unit.count for unit in dict.fromkeys(units) if isinstance(unit, AttackUnit))
+    return [one.title, state_of(one, material), f"{attacked}", f"[{one.name}]({pages}{one.name}.md)"]
 
 
 def write_sources(material: Material) -> list[str]:
