@@ -1,8 +1,8 @@
 from gradveil.experiments.paper.experiment import Material
-from gradveil.experiments.paper.policy_table import NONE, PUBLISHED_ATTACK
+from gradveil.experiments.paper.policy_table import HYBRID, NONE, PUBLISHED_ATTACK
 from gradveil.experiments.paper.quirks import CORRECTED, FAITHFUL
 from gradveil.experiments.paper.scales import CPU
-from gradveil.experiments.paper.table_1 import SHOWN, TABLES, make_table, render_shares
+from gradveil.experiments.paper.table_1 import SHOWN, TABLES, glance_line, make_table, render_shares
 from tests.experiments.paper.made_up import attacked, results
 
 
@@ -23,3 +23,12 @@ def test_the_effect_is_taken_apart_and_the_parts_add_up() -> None:
     assert "crop and flip, through what the attack gains over it | +1.50 ± 0.00 |" in text
     assert "the policy, through the chance floor | +4.00 ± 0.00 |" in text
     assert "the policy, through what the attack gains over it | +1.00 ± 0.00 |" in text
+
+
+def test_a_glance_shows_the_published_fall_ours_and_chance() -> None:
+    table = make_table("a", CPU)
+    plain = attacked(table.attacks(NONE, PUBLISHED_ATTACK, FAITHFUL, CPU), 15.0, 12.0, 3.0)
+    both = [*plain, *attacked(table.attacks(HYBRID, PUBLISHED_ATTACK, FAITHFUL, CPU), 9.0, 8.0, 1.0)]
+    line = glance_line("a", Material(CPU, results(both)))
+    assert line[1:] == ["13.9 → 7.6", "12.2 → 8.2", "15.0 → 9.0", "12.0 → 8.0", "12"]
+    assert glance_line("a", Material(CPU, results(plain)))[3:] == ["not run", "not run", "0 of 12"]

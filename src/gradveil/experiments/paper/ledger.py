@@ -4,10 +4,13 @@ from collections.abc import Sequence
 
 from gradveil.experiments.paper.claims import find, render
 from gradveil.experiments.paper.experiment import Experiment, Material
+from gradveil.experiments.paper.policy_table import PUBLISHED_ATTACK
+from gradveil.experiments.paper.published import PAIRS
 from gradveil.experiments.paper.quirks import QUIRKS
 from gradveil.experiments.paper.registry import EXPERIMENTS
 from gradveil.experiments.paper.scales import Scale
 from gradveil.experiments.paper.study import Line
+from gradveil.experiments.paper.table_1 import GLANCE_COLUMNS, glance_line
 from gradveil.experiments.paper.text import NOT_RUN, write_table
 from gradveil.experiments.paper.units import AttackUnit, TrainUnit, Unit, with_models
 from gradveil.experiments.versions import name_makers
@@ -32,6 +35,15 @@ def write_ledger(material: Material, pages: str) -> str:
             "## The verdicts",
             "",
             *write_table(("claim", "verdict", "run"), [verdict_line(one, material) for one in CLAIMS]),
+            "",
+            "## Table 1 at a glance",
+            "",
+            f"PSNR of `{PUBLISHED_ATTACK}` against what the model was fed, as published. Chance is the best guess of "
+            "someone who saw no update.",
+            "",
+            *write_table(GLANCE_COLUMNS, [glance_line(letter, material) for letter in PAIRS]),
+            "",
+            "## Claim by claim",
             "",
             *(line for one in CLAIMS for line in write_claim(one, material, pages)),
             "## Tables and figures",

@@ -8,16 +8,17 @@ from functools import partial
 
 from gradveil.experiments.paper.cells import Cell
 from gradveil.experiments.paper.experiment import Experiment, Material, Rendering
-from gradveil.experiments.paper.policy_table import NONE, PUBLISHED_ATTACK, PolicyTable, published_table
-from gradveil.experiments.paper.published import PAIRS, POLICIES, TABLE_1
+from gradveil.experiments.paper.policy_table import HYBRID, NONE, PUBLISHED_ATTACK, PolicyTable, published_table
+from gradveil.experiments.paper.published import PAIRS, POLICIES, TABLE_1, P, R
 from gradveil.experiments.paper.quirks import CORRECTED, FAITHFUL
 from gradveil.experiments.paper.scales import Scale
-from gradveil.experiments.paper.text import write_interval, write_table
+from gradveil.experiments.paper.text import NOT_RUN, write_count, write_interval, write_table
 from gradveil.experiments.paper.units import Unit
 
 SHOWN = POLICIES["a"][0]
 """The policy whose effect is taken apart: the one with the largest."""
 SHARE_COLUMNS = ("part of the published effect", "dB", "n")
+GLANCE_COLUMNS = ("Table 1, no policy → hybrid, dB", "P", "R", "here", "chance here", "n")
 
 
 def make_table(letter: str, scale: Scale) -> PolicyTable:
@@ -59,6 +60,21 @@ def render_shares(material: Material) -> list[str]:
         *write_table(SHARE_COLUMNS, rows),
         "",
     ]
+
+
+def glance_line(letter: str, material: Material) -> list[str]:
+    """Set PSNR without a policy and with the hybrid beside the published ones and beside chance."""
+    table = make_table(letter, material.scale)
+    cells = [table.cell(label, PUBLISHED_ATTACK, FAITHFUL, material) for label in (NONE, HYBRID)]
+    published = [[TABLE_1[letter][label][paper].psnr for label in (NONE, HYBRID)] for paper in (P, R)]
+    ours = [[cell.mean(name) for cell in cells] for name in ("psnr_transformed", "floor_transformed")]
+    return [PAIRS[letter], *map(write_fall, (*published, *ours)), write_count(cells[1])]
+
+
+def write_fall(values: Sequence[float | None]) -> str:
+    """Write figures with an arrow between them."""
+    known = [f"{value:.1f}" for value in values if value is not None]
+    return " → ".join(known) if len(known) == len(values) else NOT_RUN
 
 
 TABLES = [
