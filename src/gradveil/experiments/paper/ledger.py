@@ -27,7 +27,8 @@ def write_ledger(material: Material, pages: str) -> str:
             "",
             "This page is written by `gradveil reproduce all --table`; nothing in it is typed by hand. It compares our "
             'figures with those of Gao et al., "Privacy-preserving Collaborative Learning with Automatic '
-            'Transformation Search" (2021), and of its replication by Drabent et al. (2022). The rules of the verdicts '
+            'Transformation Search" (2021), here P, and of its replication by Drabent et al. (2022), R; K is a '
+            "critique by Sirpurkar (2021) of the attack that both use. The rules of the verdicts "
             "were written before the results were seen, but for two, which made them milder: a short training fails "
             "nothing (claim 4), and an attack that finds nothing does not refute that images leak (K's points).",
             "",
@@ -68,9 +69,10 @@ def write_ledger(material: Material, pages: str) -> str:
 def describe_scale(scale: Scale) -> str:
     """Say what the figures are of."""
     networks = ", ".join(f"`{one.model}` on {one.data}" for one in dict.fromkeys(scale.networks.values()))
+    seeds = f"{len(scale.seeds)} seed{'s' * (len(scale.seeds) > 1)}"
     return (
-        f"Scale `{scale.name}`: {networks}; {scale.images} images a cell, {len(scale.seeds)} seed(s). A cell "
-        "that was not run says so."
+        f"Scale `{scale.name}`: {networks}; {scale.images} images a cell, {seeds}. A cell that was not run says so. P: "
+        "Gao et al. (2021); R: Drabent et al. (2022)."
     )
 
 
