@@ -29,8 +29,9 @@ def write_ledger(material: Material, pages: str) -> str:
             'figures with those of Gao et al., "Privacy-preserving Collaborative Learning with Automatic '
             'Transformation Search" (2021), here P, and of its replication by Drabent et al. (2022), R; K is a '
             "critique by Sirpurkar (2021) of the attack that both use. The rules of the verdicts "
-            "were written before the results were seen, but for two, which made them milder: a short training fails "
-            "nothing (claim 4), and an attack that finds nothing does not refute that images leak (K's points).",
+            "were written before the results were seen; three were made milder since: a short training fails nothing "
+            "(claim 4), layers that may or may not differ fail nothing (claim 5), and an attack that finds nothing "
+            "does not refute that images leak (K's points).",
             "",
             describe_scale(material.scale),
             "",

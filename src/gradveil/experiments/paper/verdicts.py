@@ -125,15 +125,26 @@ def judge_layers(shallow: ClusterInterval | None, deep: ClusterInterval | None) 
         f"similarity without less with the policy {shallow.text(2, signed=True)} in shallow layers, "
         f"{deep.text(2, signed=True)} in deep ones, n = {shallow.count}"
     )
-    if shallow.count < LEAST_IMAGES or shallow.low is None or deep.low is None or deep.high is None:
+    if shallow.count < LEAST_IMAGES or None in (shallow.low, shallow.high, deep.low, deep.high):
         return undecided(f"{shallow.count} images, fewer than {LEAST_IMAGES}", measured)
+    assert shallow.low is not None
+    assert shallow.high is not None
+    assert deep.low is not None
+    assert deep.high is not None
     hidden = shallow.low > 0 and shallow.mean >= SIMILARITY_GAP
     kept = deep.low > -SIMILARITY_GAP and deep.high < SIMILARITY_GAP
     if hidden and kept:
         return Finding(HOLDS, "shallow layers differ and deep ones do not", measured)
     if hidden or kept:
-        return Finding(PARTLY, "shallow layers differ, deep ones too" if hidden else "no layer differs", measured)
-    return Finding(FAILS, "shallow layers do not differ and deep ones do", measured)
+        why = (
+            "shallow layers differ, deep ones may differ too"
+            if hidden
+            else "deep layers are the same, shallow ones may be"
+        )
+        return Finding(PARTLY, why, measured)
+    if shallow.high < SIMILARITY_GAP:
+        return Finding(FAILS, f"in shallow layers it surely does not fall by {SIMILARITY_GAP:g}", measured)
+    return undecided("the intervals include both no difference and a large one", measured)
 
 
 def judge_best(shares: Sequence[float], images: int) -> Finding:
