@@ -136,11 +136,7 @@ def judge_layers(shallow: ClusterInterval | None, deep: ClusterInterval | None) 
     if hidden and kept:
         return Finding(HOLDS, "shallow layers differ and deep ones do not", measured)
     if hidden or kept:
-        why = (
-            "shallow layers differ, deep ones may differ too"
-            if hidden
-            else "deep layers are the same, shallow ones may be"
-        )
+        why = "shallow layers differ, deep ones may too" if hidden else "deep layers are the same, shallow ones may be"
         return Finding(PARTLY, why, measured)
     if shallow.high < SIMILARITY_GAP:
         return Finding(FAILS, f"in shallow layers it surely does not fall by {SIMILARITY_GAP:g}", measured)
