@@ -51,6 +51,7 @@ def test_a_mistyped_option_is_told(words: tuple[str, ...], message: str) -> None
         ("score", "--", "--3"),
         ("--version",),
         ("adit", "--stps"),
+        ("reproduce", "table-9", "--scale", "smoke"),
         (),
     ],
 )

@@ -82,7 +82,7 @@ HELP = {"--help"}
 def check_options(words: list[str]) -> None:
     """Refuse an option that the command does not have; what follows another option may be its value."""
     path = next((path for path in (" ".join(words[:2]), " ".join(words[:1])) if path in OPTIONS), None)
-    if path is None:
+    if path is None or names_a_missing_command(words, path):
         return
     known = {f"--{name}" for name in OPTIONS[path].split()} | HELP
     for before, word in zip([path, *words], words, strict=False):
@@ -91,6 +91,12 @@ def check_options(words: list[str]) -> None:
             return
         if name.startswith("--") and name not in known and not before.startswith("-"):
             raise InputError(say_unknown(name, sorted(known), f"gradveil {path}"))
+
+
+def names_a_missing_command(words: list[str], path: str) -> bool:
+    """Tell whether a command with others below it is followed by a name that none of them has."""
+    has_others = any(other.startswith(f"{path} ") for other in OPTIONS)
+    return path == words[0] and has_others and not "".join(words[1:2]).startswith("-")
 
 
 def say_unknown(name: str, known: list[str], command: str) -> str:
