@@ -8,7 +8,7 @@ from types import ModuleType
 
 from gradveil.audit.audit import Audit, describe_work, run_audit
 from gradveil.audit.canaries import CanaryReading
-from gradveil.audit.candidates import Candidates, choose_candidates
+from gradveil.audit.candidates import Candidates, choose_candidates, rebuilt_pair
 from gradveil.audit.capsules import CapsuleAudit, load_capsules
 from gradveil.audit.estimate import estimate_audit
 from gradveil.audit.floors import Chance, Floors, FloorSettings, make_floors
@@ -75,6 +75,7 @@ __all__ = [
     "make_floors",
     "opened_work",
     "read_work",
+    "rebuilt_pair",
     "run_audit",
     "summarise",
 ]

@@ -24,6 +24,8 @@ def row(image: int, psnr: float, floor: float, gain: float, shallow: float = 0.5
         "identified_original": gain > 2,
         "identified": gain > 2,
         "crowd": 20,
+        "statistic": gain,
+        "control": 0.0,
         "layers": {"steps": [0, 10], **{name: [0.0, end] for name, end in zip(LAYERS, ends, strict=True)}},
     }
 

@@ -130,8 +130,8 @@ def test_restarts_are_equal_and_the_best_rival_counts() -> None:
     assert {unit.restarts for unit in units if isinstance(unit, AttackUnit)} == {CPU.equal_restarts}
     lines = [
         *attacked(cells[PUBLISHED_ATTACK], 12, 10, 2),
-        *attacked(cells["adam-l1"], 13, 10, 2),
-        *attacked(cells["adam-l2"], 8, 10, 2),
+        *attacked(cells["adam-l1"], 13, 10, 3),
+        *attacked(cells["adam-l2"], 8, 10, 1),
     ]
     found = k_points.judge_restarts(Material(CPU, results(lines)))
     assert found.verdict == FAILS

@@ -1,8 +1,10 @@
 from gradveil.experiments.paper.cells import Cell
 from gradveil.experiments.paper.published import TABLE_5, P, R
 from gradveil.experiments.paper.text import (
+    NO_CONTROL,
     NOT_RUN,
     write_count,
+    write_excess,
     write_interval,
     write_mean,
     write_percent,
@@ -38,6 +40,18 @@ def test_counts_and_shares() -> None:
     assert write_count(make_cell(11)) == "11 (1 failed)"
     assert write_share(make_cell(4), "identified") == "4 of 4 (40–100%, chance 5%)"
     assert write_mean(make_cell(1), "gain") == "1.00"
+
+
+def test_what_an_attack_finds_is_compared_with_wrong_updates_where_there_are_any() -> None:
+    cell = make_cell(4)
+    assert write_excess(cell) == "+3.0"
+    for image in range(4):
+        cell.rows[0, image]["control"] = 3.5
+    assert write_excess(cell) == "-0.5"
+    for image in range(4):
+        cell.rows[0, image]["control"] = None
+    assert write_excess(cell) == NO_CONTROL
+    assert write_excess(EMPTY) == NOT_RUN
 
 
 def test_what_a_paper_does_not_have_is_a_dash() -> None:

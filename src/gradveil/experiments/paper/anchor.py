@@ -5,11 +5,20 @@ from gradveil.experiments.paper.experiment import Experiment, Material, Renderin
 from gradveil.experiments.paper.policy_table import BASE, PUBLISHED_ATTACK, describe_network
 from gradveil.experiments.paper.scales import Network, Scale
 from gradveil.experiments.paper.table_1 import SHOWN
-from gradveil.experiments.paper.text import write_count, write_interval, write_mean, write_psnr, write_table
+from gradveil.experiments.paper.text import (
+    ABOUT_EXCESS,
+    EXCESS,
+    write_count,
+    write_excess,
+    write_interval,
+    write_mean,
+    write_psnr,
+    write_table,
+)
 from gradveil.experiments.paper.units import AttackUnit, Unit
 
 ARMS = ("none", BASE, f"policy:{SHOWN}")
-COLUMNS = ("arm", "PSNR", "chance floor", "gain at T(x), dB", "n")
+COLUMNS = ("arm", "PSNR", "chance floor", "gain at T(x), dB", EXCESS, "n")
 
 
 def attacks_of(arm: str, network: Network, scale: Scale) -> list[AttackUnit]:
@@ -32,10 +41,11 @@ def render(material: Material) -> Rendering:
     for arm in ARMS:
         cell = Cell.of(attacks_of(arm, network, scale), material.results)
         floor, gain = write_mean(cell, "floor_transformed"), write_interval(cell.interval("gain"))
-        rows.append([f"`{arm}`", write_psnr(cell), floor, gain, write_count(cell)])
+        rows.append([f"`{arm}`", write_psnr(cell), floor, gain, write_excess(cell), write_count(cell)])
     return Rendering(
         [
-            f"{describe_network(network, scale)} All arms are attacked on the model that was trained without a policy.",
+            f"{describe_network(network, scale)} All arms are attacked on the model that was trained without a policy. "
+            f"{ABOUT_EXCESS}",
             "",
             *write_table(COLUMNS, rows),
             "",

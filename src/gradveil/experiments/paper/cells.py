@@ -90,12 +90,17 @@ class Cell:
         """Return one figure of every row.
 
         `gain` is PSNR less its floor, pixel by pixel, and `advantage` the larger of the aligned ones at T(x) and x.
+        `excess` is the aligned score less what updates of other images of the class score: without a leak it is 0 on
+        average.
         """
         if name == "gain":
             return {key: row["psnr_transformed"] - row["floor_transformed"] for key, row in self.rows.items()}
         if name == "advantage":
             both = ("advantage_transformed", "advantage_original")
             return {key: max(row[each] for each in both) for key, row in self.rows.items()}
+        if name == "excess":
+            known = {key: row for key, row in self.rows.items() if row["control"] is not None}
+            return {key: row["statistic"] - row["control"] for key, row in known.items()}
         return {key: row[name] for key, row in self.rows.items() if row[name] is not None}
 
     def interval(self, name: str) -> ClusterInterval | None:

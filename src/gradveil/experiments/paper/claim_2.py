@@ -56,8 +56,8 @@ STATEMENT = Claim(
     "The search finds effective and general policies, which defeat several variants of reconstruction attacks.",
     "yes: PSNR falls for all six attacks (Table 2).",
     "yes: the hybrid works well against all configurations (Table 2).",
-    "the gain over chance of each of the six attacks must surely fall under the hybrid, and surely below 1 dB; an "
-    "attack that gains nothing without a policy decides nothing.",
+    "the score of each of the six attacks over that of wrong updates must surely fall under the hybrid, and surely "
+    "below 1 dB; an attack that gains nothing without a policy decides nothing.",
     judge,
 )
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from pathlib import Path
+from statistics import fmean
 from typing import Any, ClassVar, final
 
 import torch
@@ -13,6 +14,7 @@ from gradveil.attacks import Attack, GradientMatching, find_attack
 from gradveil.audit import (
     Attacked,
     Candidates,
+    Cell,
     CellJob,
     Floors,
     FloorSettings,
@@ -23,6 +25,7 @@ from gradveil.audit import (
     TrainJob,
     choose_candidates,
     make_floors,
+    rebuilt_pair,
 )
 from gradveil.client import Weights
 from gradveil.data import DataSet, choose_attacked, choose_public
@@ -142,9 +145,10 @@ def attack_unit(unit: AttackUnit, data: DataSet, folder: Path, device: str, repo
     public = choose_public(data, min(PUBLIC, len(data.train) // 2), seed).batch()
     shares = tuple((share,) for share in make_shares(unit, data))
     attacked = CellJob(scene, shares, make_attack(unit), unit.attack, public, device, keep_history=True).run(report)
-    rows = score_rows(unit, data, arm, attacked)
+    scored = score_cell(unit, data, arm, attacked)
     keep_pictures(pictures_at(folder, unit), attacked)
-    return {"rows": [describe(row, one) for row, one in zip(rows, attacked, strict=True)]}
+    pairs = zip(scored.pairs(), attacked, strict=True)
+    return {"rows": [describe(row, null, one) for (row, null), one in pairs]}
 
 
 def loss_of(unit: TrainUnit) -> Loss:
@@ -181,7 +185,7 @@ def make_attack(unit: AttackUnit) -> Attack:
     return attack if unit.steps is None else attack.with_steps(unit.steps)
 
 
-def score_rows(unit: AttackUnit, data: DataSet, arm: Arm, attacked: Sequence[Attacked]) -> Sequence[Row]:
+def score_cell(unit: AttackUnit, data: DataSet, arm: Arm, attacked: Sequence[Attacked]) -> Cell:
     """Score what was rebuilt, round by round."""
     size, seed = unit.per_client, unit.model.seed
     floors = find_floors(data, arm, FloorSettings(unit.floor_images, True, size, seed))
@@ -189,7 +193,7 @@ def score_rows(unit: AttackUnit, data: DataSet, arm: Arm, attacked: Sequence[Att
     pool = choose_candidates(data, every, data.test.labels[choose_places(unit, data)], seed)
     scorer = Scorer(floors, Candidates(pool, arm, floors, seed), EPSILON, True, seed)
     rounds = [attacked[start : start + size] for start in range(0, len(attacked), size)]
-    return scorer.score_cell(unit.arm, unit.phase, unit.attack, rounds).rows
+    return scorer.score_cell(unit.arm, unit.phase, unit.attack, rounds)
 
 
 @lru_cache(maxsize=8)
@@ -198,10 +202,17 @@ def find_floors(data: DataSet, arm: Arm, settings: FloorSettings) -> Floors:
     return make_floors(data, [arm], settings, lambda _: None)[arm.name]
 
 
-def describe(row: Row, attacked: Attacked) -> dict[str, Any]:
-    """Return what the journal keeps of one image, with the similarity of four layers on the way."""
+def describe(row: Row, null: Sequence[float], attacked: Attacked) -> dict[str, Any]:
+    """Return what the journal keeps of one image, with the similarity of four layers on the way.
+
+    `control` is the mean score of wrong updates: for the other images of the class, this update is one.
+    """
     record = row.to_record()
-    return {**{name: shorten(record[name]) for name in KEPT}, "layers": trace_layers(attacked.reconstruction)}
+    return {
+        **{name: shorten(record[name]) for name in KEPT},
+        "control": shorten(fmean(null)) if null else None,
+        "layers": trace_layers(attacked.reconstruction),
+    }
 
 
 def trace_layers(result: Reconstruction) -> dict[str, list[float]]:
@@ -213,12 +224,14 @@ def trace_layers(result: Reconstruction) -> dict[str, list[float]]:
 
 
 def keep_pictures(place: Path, attacked: Sequence[Attacked]) -> None:
-    """Write x, T(x) and what was rebuilt; only their owner can read them."""
+    """Write x, T(x) and what was rebuilt of each; only their owner can read them."""
     place.parent.mkdir(parents=True, exist_ok=True)
+    pairs = [rebuilt_pair(one.reconstruction.images[:1], one.reconstruction.transformed) for one in attacked]
     pictures = {
         "original": torch.cat([one.truth.original for one in attacked]),
         "fed": torch.cat([one.truth.transformed for one in attacked]),
-        "rebuilt": torch.cat([one.reconstruction.images[:1].cpu() for one in attacked]).nan_to_num(0),
+        "rebuilt": torch.cat([own for _, own in pairs]).nan_to_num(0),
+        "rebuilt_fed": torch.cat([fed[:1] for fed, _ in pairs]).nan_to_num(0),
     }
     write_file(place, save({name: tensor.contiguous() for name, tensor in pictures.items()}), PRIVATE)
 

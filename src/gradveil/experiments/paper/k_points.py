@@ -12,7 +12,16 @@ from gradveil.experiments.paper.claims import render as render_claim
 from gradveil.experiments.paper.experiment import Claim, Experiment, Material, Rendering
 from gradveil.experiments.paper.policy_table import BASE, PUBLISHED_ATTACK, describe_network
 from gradveil.experiments.paper.scales import Scale
-from gradveil.experiments.paper.text import write_count, write_interval, write_psnr, write_share, write_table
+from gradveil.experiments.paper.text import (
+    ABOUT_EXCESS,
+    EXCESS,
+    write_count,
+    write_excess,
+    write_interval,
+    write_psnr,
+    write_share,
+    write_table,
+)
 from gradveil.experiments.paper.units import AttackUnit, Phase, Unit
 from gradveil.experiments.paper.verdicts import Finding, judge_difference, judge_leak, judge_spread
 
@@ -20,7 +29,7 @@ SECOND = "critique"
 NONE = "none"
 FAST = "fast"
 RIVALS = (PUBLISHED_ATTACK, "adam-l1", "adam-l2", "sgd-cosine")
-COLUMNS = ("cell", "n", "PSNR, dB", "gain over chance, dB", "aligned, x", "x picked out")
+COLUMNS = ("cell", "n", "PSNR, dB", "gain over chance, dB", "aligned, x", "x picked out", EXCESS)
 Cells = Mapping[str, Sequence[AttackUnit]]
 
 
@@ -112,13 +121,14 @@ def render(point: Point, material: Material) -> Rendering:
             write_interval(cell.interval("gain")),
             write_interval(cell.interval("advantage_original")),
             write_share(cell, "identified_original"),
+            write_excess(cell),
         ]
         for name, cell in cells_of(point, material).items()
     ]
     return Rendering(
         [
             *render_claim(point.claim, material).lines,
-            describe_network(material.scale.networks["a"], material.scale),
+            f"{describe_network(material.scale.networks['a'], material.scale)} {ABOUT_EXCESS}",
             "",
             *write_table(COLUMNS, rows),
             "",
@@ -133,7 +143,7 @@ def last_cell(make: Callable[[Scale], Cells], material: Material) -> Cell:
 
 
 def judge_last(make: Callable[[Scale], Cells], material: Material) -> Finding:
-    return judge_leak(last_cell(make, material).interval("advantage"))
+    return judge_leak(last_cell(make, material).interval("excess"))
 
 
 def judge_widths(material: Material) -> Finding:
@@ -144,18 +154,18 @@ def judge_widths(material: Material) -> Finding:
 
 def judge_training(material: Material) -> Finding:
     untrained, trained = (Cell.of(units, material.results) for units in training_cells(material.scale).values())
-    return judge_difference(untrained.less(trained, "gain"), "untrained less trained")
+    return judge_difference(untrained.less(trained, "excess"), "untrained less trained")
 
 
 def judge_restarts(material: Material) -> Finding:
     """Judge the cosine against the best of its rivals."""
     cells = {name: Cell.of(units, material.results) for name, units in restart_cells(material.scale).items()}
     ours = cells.pop(PUBLISHED_ATTACK)
-    there = {name: mean for name, cell in cells.items() if (mean := cell.mean("gain")) is not None}
+    there = {name: mean for name, cell in cells.items() if (mean := cell.mean("excess")) is not None}
     if not there:
         return judge_difference(None, "")
     best = max(there, key=lambda name: there[name])
-    return judge_difference(ours.less(cells[best], "gain"), f"`{PUBLISHED_ATTACK}` less `{best}`")
+    return judge_difference(ours.less(cells[best], "excess"), f"`{PUBLISHED_ATTACK}` less `{best}`")
 
 
 POINTS = [
@@ -167,7 +177,7 @@ POINTS = [
             "Images leak from gradients of batches of up to 100.",
             "tries batches of one only: they are the strongest attack (§5.1).",
             "some images of a batch of 100 come close to the originals, with a high variance over classes.",
-            "the aligned gain over chance, at the largest batch, must surely be above 0.",
+            "the aligned score over that of wrong updates, at the largest batch, must surely be above 0.",
             partial(judge_last, batch_cells),
             SECOND,
         ),
@@ -193,7 +203,7 @@ POINTS = [
             "Depth hardly matters: images leak from ResNet-152 as well.",
             "not tried.",
             "depth hardly matters.",
-            "the aligned gain over chance on the deepest network must surely be above 0.",
+            "the aligned score over that of wrong updates, on the deepest network, must surely be above 0.",
             partial(judge_last, depth_cells),
             SECOND,
         ),
@@ -206,7 +216,7 @@ POINTS = [
             "Averaging over several local epochs does not deter the attacker.",
             "not tried.",
             "it does not.",
-            "the aligned gain over chance, at the most epochs, must surely be above 0.",
+            "the aligned score over that of wrong updates, at the most epochs, must surely be above 0.",
             partial(judge_last, local_cells),
             SECOND,
         ),
@@ -219,7 +229,7 @@ POINTS = [
             "Trained networks are harder to attack than untrained ones.",
             "attacks trained networks only.",
             "the attack outperforms others on both, and trained networks are the harder case.",
-            "the gain over chance must surely be larger on the untrained network, on the same images.",
+            "the score over that of wrong updates must surely be larger on the untrained network, on the same images.",
             judge_training,
             SECOND,
         ),
@@ -232,7 +242,8 @@ POINTS = [
             "The cosine with Adam is stronger than other distances when each attack has as many restarts.",
             "gives its attacks from 1 to 16 restarts.",
             "16 restarts for one attack only are a generous advantage; others must get them as well.",
-            "the gain over chance must surely be larger than that of the best of three rivals with as many restarts.",
+            "the score over that of wrong updates must surely be larger than for the best of three rivals with as "
+            "many restarts.",
             judge_restarts,
             SECOND,
         ),

@@ -31,7 +31,8 @@ def write_ledger(material: Material, pages: str) -> str:
             "critique by Sirpurkar (2021) of the attack that both use. The rules of the verdicts "
             "were written before the results were seen; three were made milder since: a short training fails nothing "
             "(claim 4), layers that may or may not differ fail nothing (claim 5), and an attack that finds nothing "
-            "does not refute that images leak (K's points).",
+            "does not refute that images leak (K's points). One was made stricter: in every claim about leaks, what an "
+            "attack scores counts only over what the updates of other images of the class score, not over chance.",
             "",
             describe_scale(material.scale),
             "",

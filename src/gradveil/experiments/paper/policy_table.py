@@ -9,7 +9,10 @@ from gradveil.experiments.paper.published import PAIRS, POLICIES, Pair
 from gradveil.experiments.paper.quirks import CORRECTED, FAITHFUL, undefended_arm
 from gradveil.experiments.paper.scales import Network, Scale
 from gradveil.experiments.paper.text import (
+    ABOUT_EXCESS,
+    EXCESS,
     write_count,
+    write_excess,
     write_interval,
     write_mean,
     write_percent,
@@ -28,7 +31,7 @@ LABELS = {NONE: "no policy"}
 FAITHFUL_COLUMNS = ("policy", "P: PSNR / accuracy", "R: PSNR / accuracy", "PSNR", "n", "chance floor", "accuracy, %")
 CORRECTED_COLUMNS = (
     *("policy", "attack", "n", "floor, dB", "gain at T(x), dB", "aligned, T(x)", "aligned, x"),
-    *("x picked out", "control − policy, dB"),
+    *("x picked out", EXCESS, "control − policy, dB"),
 )
 
 
@@ -77,7 +80,8 @@ class PolicyTable:
             *write_table(FAITHFUL_COLUMNS, [self.faithful_line(label, material) for label in self.arms]),
             "",
             "Corrected: the control is `crop-flip`. Gains are over the best guess without an update; aligned: after "
-            "the best flip, shift and lighting; ± half the 95% interval. The strongest attack is told the policy.",
+            "the best flip, shift and lighting; ± half the 95% interval. The strongest attack is told the policy. "
+            f"{ABOUT_EXCESS}",
             "",
             *write_table(CORRECTED_COLUMNS, self.corrected_lines(material)),
             "",
@@ -116,16 +120,15 @@ class PolicyTable:
             write_interval(cell.interval("advantage_transformed")),
             write_interval(cell.interval("advantage_original")),
             write_share(cell, "identified_original"),
-            "" if label == NONE else write_interval(control.less(cell, "advantage")),
+            write_excess(cell),
+            "" if label == NONE else write_interval(control.less(cell, "excess")),
         ]
 
     def judge(self, label: str, material: Material) -> Finding:
         """Judge whether a line's policy makes the strongest attack infeasible, and at what cost."""
         attack = material.scale.strongest
         control, cell = (self.cell(name, attack, CORRECTED, material) for name in (NONE, label))
-        found = judge_protection(
-            control.interval("advantage"), cell.interval("advantage"), control.less(cell, "advantage")
-        )
+        found = judge_protection(control.interval("excess"), cell.interval("excess"), control.less(cell, "excess"))
         plain, defended = (accuracy_of(self.models(name, material.scale), material.results) for name in (NONE, label))
         return limit_by_accuracy(found, plain, defended)
 

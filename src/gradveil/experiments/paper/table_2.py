@@ -9,7 +9,10 @@ from gradveil.experiments.paper.published import ATTACKS, POLICIES, TABLE_2
 from gradveil.experiments.paper.quirks import CORRECTED, FAITHFUL, undefended_arm
 from gradveil.experiments.paper.scales import Scale
 from gradveil.experiments.paper.text import (
+    ABOUT_EXCESS,
+    EXCESS,
     write_count,
+    write_excess,
     write_interval,
     write_mean,
     write_psnr,
@@ -24,7 +27,10 @@ FAITHFUL_COLUMNS = (
     *("attack", "P: none", "R: none", "none", "P: hybrid", "R: hybrid", "hybrid", "n"),
     *("floor: none", "floor: hybrid"),
 )
-CORRECTED_COLUMNS = ("attack", "steps", "gain: `crop-flip`, dB", "gain: hybrid, dB", "difference, dB", "n")
+CORRECTED_COLUMNS = (
+    *("attack", "steps", "gain: `crop-flip`, dB", "gain: hybrid, dB", "n"),
+    *(f"{EXCESS}: `crop-flip`", "hybrid", "difference"),
+)
 
 
 def attacks_of(label: str, attack: str, quirks: Sequence[str], scale: Scale) -> list[AttackUnit]:
@@ -63,15 +69,17 @@ def corrected_line(attack: str, material: Material) -> list[str]:
         "its own" if steps is None else f"{steps:,}",
         write_interval(control.interval("gain")),
         write_interval(hybrid.interval("gain")),
-        write_interval(control.less(hybrid, "gain")),
         write_count(hybrid),
+        write_excess(control),
+        write_excess(hybrid),
+        write_interval(control.less(hybrid, "excess")),
     ]
 
 
 def judge(attack: str, material: Material) -> Finding:
-    """Judge one attack: does the hybrid take what it gains over chance?"""
+    """Judge one attack: does the hybrid take what it finds over wrong updates?"""
     control, hybrid = (cell_of(label, attack, CORRECTED, material) for label in ARMS)
-    return judge_protection(control.interval("gain"), hybrid.interval("gain"), control.less(hybrid, "gain"))
+    return judge_protection(control.interval("excess"), hybrid.interval("excess"), control.less(hybrid, "excess"))
 
 
 def render(material: Material) -> Rendering:
@@ -86,7 +94,8 @@ def render(material: Material) -> Rendering:
             "",
             *write_table(FAITHFUL_COLUMNS, [faithful_line(attack, material) for attack in ATTACKS]),
             "",
-            f"Corrected: gains over the floor, pixel by pixel; the control is `{BASE}`; ± half the 95% interval.",
+            f"Corrected: gains over the floor, pixel by pixel; the control is `{BASE}`; ± half the 95% interval. "
+            f"{ABOUT_EXCESS}",
             "",
             *write_table(CORRECTED_COLUMNS, [corrected_line(attack, material) for attack in ATTACKS]),
             "",

@@ -9,7 +9,10 @@ from gradveil.experiments.paper.published import POLICIES, TABLE_3
 from gradveil.experiments.paper.quirks import CLEAN_GRADIENT, CORRECTED, FAITHFUL, QUIRKS, released_arm
 from gradveil.experiments.paper.scales import Scale
 from gradveil.experiments.paper.text import (
+    ABOUT_EXCESS,
+    EXCESS,
     write_count,
+    write_excess,
     write_interval,
     write_mean,
     write_percent,
@@ -27,6 +30,7 @@ CORRECTED_COLUMNS = (
     "gain at T(x), dB",
     "aligned, T(x)",
     "aligned, x",
+    EXCESS,
     "n",
     "`crop-flip` − this, dB",
 )
@@ -74,6 +78,7 @@ def corrected_line(label: str, material: Material) -> list[str]:
         write_interval(cell.interval("gain")),
         write_interval(cell.interval("advantage_transformed")),
         write_interval(cell.interval("advantage_original")),
+        write_excess(cell),
         write_count(cell),
         write_interval(control.less(cell, "gain")),
     ]
@@ -91,7 +96,7 @@ def render(material: Material) -> Rendering:
             *write_table(COLUMNS, [faithful_line(label, material) for label in ARMS]),
             "",
             f"Corrected: {QUIRKS[CLEAN_GRADIENT].ours}; the attacker is not told of it. Gains over the chance floor, ± "
-            "half the 95% interval.",
+            f"half the 95% interval. {ABOUT_EXCESS}",
             "",
             *write_table(CORRECTED_COLUMNS, [corrected_line(label, material) for label in ARMS]),
             "",

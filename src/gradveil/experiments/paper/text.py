@@ -6,7 +6,12 @@ from gradveil.experiments.paper.cells import Cell
 from gradveil.experiments.paper.published import P, R, Value
 from gradveil.metrics import ClusterInterval, rate_interval
 
-NOT_RUN = "not run"
+NOT_RUN, NO_CONTROL = "not run", "no control"
+EXCESS = "over wrong updates, dB"
+ABOUT_EXCESS = (
+    "Over wrong updates: the aligned score less that from the updates of other images of the class, 0 without a leak."
+)
+"""What the column of the negative control says."""
 
 
 def write_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
@@ -52,9 +57,15 @@ def write_share(cell: Cell, name: str) -> str:
     """Write how often an image was picked out of its crowd, with the exact interval and chance in brackets."""
     found, count = cell.share(name)
     if count == 0:
-        return NOT_RUN if cell.count == 0 else "no control"
+        return NOT_RUN if cell.count == 0 else NO_CONTROL
     low, high = rate_interval(found, count)
     return f"{found} of {count} ({100 * low:.0f}–{100 * high:.0f}%, chance {100 * cell.chance():.0f}%)"
+
+
+def write_excess(cell: Cell) -> str:
+    """Write what an attack finds beyond what wrong updates give."""
+    found = cell.interval("excess")
+    return NO_CONTROL if found is None and cell.count else write_interval(found)
 
 
 def write_percent(value: float | None) -> str:

@@ -19,7 +19,7 @@ FAILS: Verdict = "fails"
 UNDECIDED: Verdict = "not decidable at this scale"
 
 EPSILON = 1.0
-"""A gain over chance of less than so many dB is no reconstruction to speak of."""
+"""A score of less than so many dB over that of wrong updates is no reconstruction to speak of."""
 LEAST_IMAGES = 12
 AT_CHANCE_IMAGES = 32
 """Nothing is said to be at chance on fewer images."""
@@ -68,11 +68,11 @@ def combine(parts: Sequence[tuple[str, Finding]]) -> Finding:
 def judge_protection(
     control: ClusterInterval | None, protected: ClusterInterval | None, drop: ClusterInterval | None
 ) -> Finding:
-    """Judge whether a policy makes an attack infeasible: gains in dB over chance without it, with it, and the drop."""
+    """Judge whether a policy makes an attack infeasible: dB over wrong updates without it, with it, and the drop."""
     if control is None or protected is None or drop is None:
         return undecided("a cell was not run", "not run")
     measured = (
-        f"gain over chance {control.text(1, signed=True)} dB without, {protected.text(1, signed=True)} dB with the "
+        f"over wrong updates {control.text(1, signed=True)} dB without, {protected.text(1, signed=True)} dB with the "
         f"policy, drop {drop.text(1, signed=True)} dB, n = {drop.count}, {drop.clusters} seed(s)"
     )
     if drop.count < LEAST_IMAGES or None in (control.low, protected.high, drop.low, drop.high):
@@ -195,15 +195,15 @@ def judge_correlation(raw: Correlation | None, gain: Correlation | None) -> Find
 
 
 def judge_leak(gain: ClusterInterval | None, least: int = LEAST_IMAGES) -> Finding:
-    """Judge whether images leak: the gain of an attack over chance in dB. One that gains nothing shows nothing."""
+    """Judge whether images leak: dB over wrong updates. An attack that gains nothing shows nothing."""
     if gain is None:
         return undecided("it was not run", "not run")
-    measured = f"gain over chance {gain.text(1, signed=True)} dB, n = {gain.count}"
+    measured = f"over wrong updates {gain.text(1, signed=True)} dB, n = {gain.count}"
     if gain.count < least or gain.low is None:
         return undecided(f"{gain.count} images, fewer than {least}", measured)
     if gain.low > 0:
-        return Finding(HOLDS, "the gain is surely above chance", measured)
-    return undecided("this attack is not surely above chance, and another might be", measured)
+        return Finding(HOLDS, "the update surely gives more than that of another image", measured)
+    return undecided("this attack does not surely find more than in wrong updates, and another might", measured)
 
 
 def judge_difference(difference: ClusterInterval | None, what: str) -> Finding:
