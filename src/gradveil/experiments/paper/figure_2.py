@@ -11,7 +11,7 @@ from gradveil.experiments.paper.experiment import Experiment, Material, Renderin
 from gradveil.experiments.paper.policy_table import BASE, PUBLISHED_ATTACK
 from gradveil.experiments.paper.published import CORRELATION, CORRELATION_STEPS, P, R
 from gradveil.experiments.paper.scales import Scale
-from gradveil.experiments.paper.text import NOT_RUN, write_table
+from gradveil.experiments.paper.text import ABOUT_EXCESS, EXCESS, NOT_RUN, write_table
 from gradveil.experiments.paper.units import AttackUnit, ScoreUnit, Unit
 from gradveil.experiments.paper.verdicts import Correlation, correlate
 from gradveil.metrics import mean_interval
@@ -20,12 +20,17 @@ from gradveil.scores import function_of
 from gradveil.transforms import CATALOGUE, Policy
 
 LENGTH = 3
-FIGURES = {"PSNR, dB": "psnr_transformed", "chance floor, dB": "floor_transformed", "PSNR − floor, dB": "gain"}
+FIGURES = {
+    "PSNR, dB": "psnr_transformed",
+    "chance floor, dB": "floor_transformed",
+    "PSNR − floor, dB": "gain",
+    EXCESS: "excess",
+}
 
 
 @dataclass(frozen=True)
 class Point:
-    """One policy: its mean S_pri, and the mean figures of the attack."""
+    """One policy: its mean S_pri, and the mean figures of the attack that are known."""
 
     policy: str
     score: float
@@ -69,15 +74,20 @@ def make_points(material: Material) -> list[Point]:
         line = material.results.find(score_of(policy, material.scale))
         cell = Cell.of(attacks_of(policy, material.scale), material.results)
         if line is not None and cell.count:
-            means = {name: cell.mean(name) or 0.0 for name in FIGURES.values()}
+            means = {name: mean for name in FIGURES.values() if (mean := cell.mean(name)) is not None}
             points.append(Point(policy, mean_interval(line["scores"]).mean, means, cell.count))
     return points
 
 
+def pairs_of(name: str, points: list[Point]) -> tuple[list[float], list[float]]:
+    """Return S_pri and a figure of the attack, policy by policy, where it is known."""
+    known = [point for point in points if name in point.figures]
+    return [point.score for point in known], [point.figures[name] for point in known]
+
+
 def correlations(points: list[Point]) -> dict[str, Correlation | None]:
     """Correlate S_pri with each figure of the attack."""
-    scores = [point.score for point in points]
-    return {name: correlate(scores, [point.figures[name] for point in points]) for name in FIGURES.values()}
+    return {name: correlate(*pairs_of(name, points)) for name in FIGURES.values()}
 
 
 def render(material: Material) -> Rendering:
@@ -89,8 +99,7 @@ def render(material: Material) -> Rendering:
     ]
     figures = {}
     if points:
-        scores = [point.score for point in points]
-        clouds = {title: (scores, [one.figures[name] for one in points]) for title, name in FIGURES.items()}
+        clouds = {title: pairs_of(name, points) for title, name in FIGURES.items()}
         figures["figure-2.png"] = draw_scatter(clouds, f"{len(points)} random policies", "S_pri")
     return Rendering(
         [
@@ -98,7 +107,7 @@ def render(material: Material) -> Rendering:
             "",
             f"Pearson's r of S_pri, over random policies, with the published attack's figures against T(x), on "
             f"the same semi-trained `{material.scale.semi.model}`; 95% interval in brackets. P: {CORRELATION[P]}; R: "
-            f"{CORRELATION[R]}, both with PSNR over 100 policies.",
+            f"{CORRELATION[R]}, both with PSNR over 100 policies. {ABOUT_EXCESS}",
             "",
             *write_table(("S_pri with", "r", "policies", "attacked images"), rows),
             "",
