@@ -30,5 +30,5 @@ def test_a_glance_shows_the_published_fall_ours_and_chance() -> None:
     plain = attacked(table.attacks(NONE, PUBLISHED_ATTACK, FAITHFUL, CPU), 15.0, 12.0, 3.0)
     both = [*plain, *attacked(table.attacks(HYBRID, PUBLISHED_ATTACK, FAITHFUL, CPU), 9.0, 8.0, 1.0)]
     line = glance_line("a", Material(CPU, results(both)))
-    assert line[1:] == ["13.9 → 7.6", "12.2 → 8.2", "15.0 → 9.0", "12.0 → 8.0", "12"]
-    assert glance_line("a", Material(CPU, results(plain)))[3:] == ["not run", "not run", "0 of 12"]
+    assert line[1:] == ["13.9 → 7.6", "12.2 → 8.2", "15.0 → 9.0", "12.0 → 8.0", "12", "+3.0 ± 0.1 → +1.0 ± 0.1"]
+    assert glance_line("a", Material(CPU, results(plain)))[3:] == ["not run", "not run", "0 of 12", "not run"]

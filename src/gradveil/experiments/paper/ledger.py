@@ -11,7 +11,7 @@ from gradveil.experiments.paper.registry import EXPERIMENTS
 from gradveil.experiments.paper.scales import Scale
 from gradveil.experiments.paper.study import Line
 from gradveil.experiments.paper.table_1 import GLANCE_COLUMNS, glance_line
-from gradveil.experiments.paper.text import NOT_RUN, write_table
+from gradveil.experiments.paper.text import ABOUT_EXCESS, NOT_RUN, write_table
 from gradveil.experiments.paper.units import AttackUnit, TrainUnit, Unit, with_models
 from gradveil.experiments.versions import name_makers
 
@@ -43,7 +43,7 @@ def write_ledger(material: Material, pages: str) -> str:
             "## Table 1 at a glance",
             "",
             f"PSNR of `{PUBLISHED_ATTACK}` against what the model was fed, as published. Chance is the best guess of "
-            "someone who saw no update.",
+            f"someone who saw no update. {ABOUT_EXCESS}",
             "",
             *write_table(GLANCE_COLUMNS, [glance_line(letter, material) for letter in PAIRS]),
             "",

@@ -12,13 +12,13 @@ from gradveil.experiments.paper.policy_table import HYBRID, NONE, PUBLISHED_ATTA
 from gradveil.experiments.paper.published import PAIRS, POLICIES, TABLE_1, P, R
 from gradveil.experiments.paper.quirks import CORRECTED, FAITHFUL
 from gradveil.experiments.paper.scales import Scale
-from gradveil.experiments.paper.text import NOT_RUN, write_count, write_interval, write_table
+from gradveil.experiments.paper.text import EXCESS, NOT_RUN, write_count, write_excess, write_interval, write_table
 from gradveil.experiments.paper.units import Unit
 
 SHOWN = POLICIES["a"][0]
 """The policy whose effect is taken apart: the one with the largest."""
 SHARE_COLUMNS = ("part of the published effect", "dB", "n")
-GLANCE_COLUMNS = ("Table 1, no policy → hybrid, dB", "P", "R", "here", "chance here", "n")
+GLANCE_COLUMNS = ("Table 1, no policy → hybrid, dB", "P", "R", "here", "chance here", "n", EXCESS)
 
 
 def make_table(letter: str, scale: Scale) -> PolicyTable:
@@ -46,6 +46,7 @@ def render_shares(material: Material) -> list[str]:
         ("crop and flip, through what the attack gains over it", plain, base, "gain"),
         ("the policy, through the chance floor", base, policy, "floor_transformed"),
         ("the policy, through what the attack gains over it", base, policy, "gain"),
+        ("no part of the sum: the policy, in what the attack finds over wrong updates", base, policy, "excess"),
     )
     rows = []
     for name, first, second, figure in parts:
@@ -54,8 +55,8 @@ def render_shares(material: Material) -> list[str]:
     return [
         "### How much of the effect is what",
         "",
-        f"`{PUBLISHED_ATTACK}`, the same images in every line; the last four lines add up to the first. Only the last "
-        "one is protection by the policy.",
+        f"`{PUBLISHED_ATTACK}`, the same images in every line; the four lines below the first add up to it. Only the "
+        "last line would be protection by the policy: where wrong updates score as much, nothing was there to hide.",
         "",
         *write_table(SHARE_COLUMNS, rows),
         "",
@@ -68,7 +69,9 @@ def glance_line(letter: str, material: Material) -> list[str]:
     cells = [table.cell(label, PUBLISHED_ATTACK, FAITHFUL, material) for label in (NONE, HYBRID)]
     published = [[TABLE_1[letter][label][paper].psnr for label in (NONE, HYBRID)] for paper in (P, R)]
     ours = [[cell.mean(name) for cell in cells] for name in ("psnr_transformed", "floor_transformed")]
-    return [PAIRS[letter], *map(write_fall, (*published, *ours)), write_count(cells[1])]
+    excess = [write_excess(cell) for cell in cells]
+    found = NOT_RUN if NOT_RUN in excess else " → ".join(excess)
+    return [PAIRS[letter], *map(write_fall, (*published, *ours)), write_count(cells[1]), found]
 
 
 def write_fall(values: Sequence[float | None]) -> str:
