@@ -9,6 +9,7 @@ from safetensors.torch import load_file
 
 from gradveil.attacks import GradientMatching
 from gradveil.data import DataSet, ImageSet
+from gradveil.experiments.paper.cells import Cell
 from gradveil.experiments.paper.jobs import (
     Halved,
     UnitJob,
@@ -27,6 +28,7 @@ from gradveil.experiments.paper.units import AttackUnit, ScoreUnit, SearchUnit, 
 from gradveil.study import silent
 from gradveil.types import Update
 from gradveil.workers import Workers
+from tests.experiments.paper.made_up import line, results
 
 MODEL = TrainUnit(SAMPLE, "mlp", "crop-flip", SMOKE.networks["b"].training)
 ATTACK = AttackUnit(MODEL, "none", "adam-cosine", 0, 2, steps=3, floor_images=100)
@@ -73,6 +75,15 @@ def test_an_attack_leaves_rows_traces_and_private_pictures(data: DataSet, folder
     place = pictures_at(folder, ATTACK)
     assert place.stat().st_mode & 0o077 == 0
     assert load_file(place)["rebuilt"].shape == (2, *data.shape)
+
+
+def test_wrong_updates_score_as_much_as_noise_and_far_less_than_an_exact_picture(data: DataSet, folder: Path) -> None:
+    exact, noise = replace(ATTACK, attack="analytic", steps=None, phase="init"), replace(ATTACK, count=10, steps=1)
+    found = [Cell.of([unit], results(line(unit, rows=run(unit, data, folder)["rows"]))) for unit in (exact, noise)]
+    assert min(found[0].values("excess").values()) > 10
+    assert abs(found[1].mean("excess") or 0) < 0.5
+    pictures = load_file(pictures_at(folder, exact))
+    assert (pictures["rebuilt_fed"] - pictures["fed"]).abs().max() < 1e-3
 
 
 def test_half_the_gradient_is_the_same_to_the_cosine_and_another_to_a_sum_of_squares(
