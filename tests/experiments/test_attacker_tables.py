@@ -19,6 +19,10 @@ def entry(attacker: str, gains: list[float], seconds: float, failed: int = 0) ->
             "floor_transformed": 10.0,
             "aligned_original": 12 + gain,
             "aligned_floor_original": 12.0,
+            "identified_original": gain > 2,
+            "crowd": 20,
+            "statistic": gain,
+            "control": -1.0,
         }
         for image, gain in enumerate(gains)
     ]
@@ -52,6 +56,15 @@ def test_a_failed_image_is_counted_and_not_scored() -> None:
     failed = Ran.of(entry("modern", [1.0] * 8, 4.0, failed=2))
     assert len(failed.scores["transformed"]) == 6
     assert "6 of 8" in render_markdown([OURS, failed.entry])
+
+
+def test_wrong_updates_stand_beside_every_attacker_or_a_dash() -> None:
+    ran = Ran.of(THEIRS)
+    assert ran.mean("excess").startswith("+2.3 ± ")
+    assert ran.picked_out() == "1 of 6 (0–64%)"
+    old = [{key: row[key] for key in row if key not in ("control", "identified_original")} for row in THEIRS["rows"]]
+    before = Ran.of({**THEIRS, "rows": old})
+    assert (before.mean("excess"), before.picked_out()) == ("–", "–")
 
 
 def test_few_images_have_no_interval() -> None:

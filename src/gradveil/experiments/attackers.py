@@ -6,10 +6,11 @@ In the journal it is called `standard`, with its own version: that is what it ma
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from gradveil.attacks import REHEARSED_VERSION, Attack, Ensemble, LowestLoss, find_attack
-from gradveil.audit import Audit, AuditSettings, Rule
+from gradveil.audit import Audit, AuditSettings, Row, Rule
 from gradveil.data import DataSet, choose_private, choose_public
 from gradveil.experiments.versions import PRESENT, STANDARD, versions_of
 from gradveil.journal import Journal
@@ -24,7 +25,7 @@ NEVER = 1000.0
 """No image reaches so many decibels: nothing is attacked once more to confirm it."""
 KEPT = (
     *("image", "label", "status", "reason", "matching_loss", "psnr_transformed", "floor_transformed"),
-    *("aligned_original", "aligned_floor_original"),
+    *("aligned_original", "aligned_floor_original", "identified_original", "crowd", "statistic"),
 )
 """What the journal keeps of a row."""
 TRAINING = replace(FAST, epochs=4, test_every=4, threads=1)
@@ -159,8 +160,14 @@ class AttackerStudy:
             "test_accuracy": audited.accuracies.get(audited.settings.arms[0]),
             "gradients": cell.attack().gradients,
             "processor_seconds": round(sum(seconds) / max(1, len(seconds)), 3),
-            "rows": [{name: row.to_record()[name] for name in KEPT} for row in audited.rows],
+            "rows": [describe(row, null) for scored in audited.verdict.cells for row, null in scored.pairs()],
         }
+
+
+def describe(row: Row, null: Sequence[float]) -> dict[str, Any]:
+    """Return what the journal keeps of an image; `control` is the mean score of the updates of other images."""
+    record = row.to_record()
+    return {**{name: record[name] for name in KEPT}, "control": round(fmean(null), 6) if null else None}
 
 
 def make_audit(data: DataSet, cell: Cell, training: TrainingSettings) -> Audit:
