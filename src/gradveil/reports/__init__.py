@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from gradveil.reports.home import keep_out_of_home
 
 if TYPE_CHECKING:
-    from gradveil.reports.attack_pictures import chosen_layers, draw_losses, draw_paths, draw_similarities, draw_strip
+    from gradveil.reports.attack_pictures import draw_losses, draw_paths, draw_similarities, draw_strip
     from gradveil.reports.audit_comparison import render_comparison
     from gradveil.reports.audit_files import read_audit, verify_audit, write_audit
     from gradveil.reports.audit_gallery import Visible
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from gradveil.reports.sheet import draw_catalogue, draw_policies
 
 MODULES = {
-    "attack_pictures": ("chosen_layers", "draw_losses", "draw_paths", "draw_similarities", "draw_strip"),
+    "attack_pictures": ("draw_losses", "draw_paths", "draw_similarities", "draw_strip"),
     "audit_comparison": ("render_comparison",),
     "audit_gallery": ("Visible",),
     "audit_files": ("read_audit", "verify_audit", "write_audit"),
@@ -59,7 +59,6 @@ __all__ = [
     "Pictures",
     "Point",
     "Visible",
-    "chosen_layers",
     "data_address",
     "draw_bars",
     "draw_catalogue",

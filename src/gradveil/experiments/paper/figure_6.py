@@ -70,7 +70,8 @@ def render(material: Material) -> Rendering:
             "",
             describe_network(material.scale.networks["a"], material.scale),
             "",
-            f"The two shallowest and the two deepest weights, at the end of `{PUBLISHED_ATTACK}`, mean over images. P: "
+            f"The weights of the two shallowest and the two deepest layers, normalisation aside, at the end of "
+            f"`{PUBLISHED_ATTACK}`, mean over images. P: "
             f"shallow layers converge to {SHALLOW_SIMILARITY} with no or a random policy, stay lower with a searched "
             "one; deep layers are the same for all.",
             "",

@@ -34,7 +34,6 @@ from gradveil.experiments.paper.quirks import CIFAR10_MEAN, CIFAR10_STATISTICS, 
 from gradveil.experiments.paper.units import AttackUnit, ScoreUnit, SearchUnit, TrainUnit, Unit
 from gradveil.losses import Loss, parse_loss
 from gradveil.models import ModelSpec
-from gradveil.reports import chosen_layers
 from gradveil.results import PRIVATE, write_file
 from gradveil.rng import generator
 from gradveil.scores import AccuracyScore, PrivacyScore, choose_accuracy_images, choose_privacy_images
@@ -148,7 +147,8 @@ def attack_unit(unit: AttackUnit, data: DataSet, folder: Path, device: str, repo
     scored = score_cell(unit, data, arm, attacked)
     keep_pictures(pictures_at(folder, unit), attacked)
     pairs = zip(scored.pairs(), attacked, strict=True)
-    return {"rows": [describe(row, null, one) for (row, null), one in pairs]}
+    layers = [name for name, tensor in weights.items() if tensor.dim() > 1]
+    return {"rows": [describe(row, null, one, layers) for (row, null), one in pairs]}
 
 
 def loss_of(unit: TrainUnit) -> Loss:
@@ -202,8 +202,8 @@ def find_floors(data: DataSet, arm: Arm, settings: FloorSettings) -> Floors:
     return make_floors(data, [arm], settings, lambda _: None)[arm.name]
 
 
-def describe(row: Row, null: Sequence[float], attacked: Attacked) -> dict[str, Any]:
-    """Return what the journal keeps of one image, with the similarity of four layers on the way.
+def describe(row: Row, null: Sequence[float], attacked: Attacked, layers: Sequence[str]) -> dict[str, Any]:
+    """Return what the journal keeps of one image, with the similarity of four of the `layers` on the way.
 
     `control` is the mean score of wrong updates: for the other images of the class, this update is one.
     """
@@ -211,16 +211,19 @@ def describe(row: Row, null: Sequence[float], attacked: Attacked) -> dict[str, A
     return {
         **{name: shorten(record[name]) for name in KEPT},
         "control": shorten(fmean(null)) if null else None,
-        "layers": trace_layers(attacked.reconstruction),
+        "layers": trace_layers(attacked.reconstruction, layers),
     }
 
 
-def trace_layers(result: Reconstruction) -> dict[str, list[float]]:
-    """Return the similarity of the two shallowest and two deepest weights at about ten moments, with these moments."""
+def trace_layers(result: Reconstruction, layers: Sequence[str]) -> dict[str, list[float]]:
+    """Return the similarity of the two shallowest and two deepest layers at about ten moments, with these moments."""
     points = result.similarities
+    if not points:
+        return {}
     kept = points[:: max(1, len(points) // TRACE_POINTS)]
-    layers = {name: [round(alike[name], 3) for _, alike in kept] for name in chosen_layers(result)}
-    return {"steps": [step for step, _ in kept], **layers} if layers else {}
+    shown = dict.fromkeys([*layers[:2], *layers[-2:]])
+    traces = {name: [round(alike[name], 3) for _, alike in kept] for name in shown}
+    return {"steps": [step for step, _ in kept], **traces}
 
 
 def keep_pictures(place: Path, attacked: Sequence[Attacked]) -> None:
