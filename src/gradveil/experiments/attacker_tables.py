@@ -106,19 +106,20 @@ def render_means(places: Mapping[Place, Mapping[str, Ran]]) -> list[str]:
 def render_pairs(places: Mapping[Place, Mapping[str, Ran]], ours: str = "standard") -> list[str]:
     """Write how far `ours` is ahead of the others, image by image, and its share of their time."""
     lines = [
-        "| data | model | arm | phase | batch | against | n | T(x), dB | aligned x, dB | share of its time |",
-        "|---" * 10 + "|",
+        "| data | model | arm | phase | batch | against | n | T(x), dB | aligned x, dB | over wrong updates, dB | "
+        "share of its time |",
+        "|---" * 11 + "|",
     ]
     for place, runs in places.items():
         for name, theirs in runs.items():
             if name == ours or ours not in runs:
                 continue
-            found = {figure: compare(runs[ours], theirs, figure) for figure in FIGURES}
+            found = {figure: compare(runs[ours], theirs, figure) for figure in (*FIGURES, EXCESS)}
             count = 0 if found["transformed"] is None else found["transformed"].count
             share = f"{runs[ours].seconds / theirs.seconds:.2f}" if theirs.seconds else "–"
             lines.append(
                 f"| {' | '.join(place)} | {NAMES.get(name, name)} | {count} | {word(found['transformed'])} | "
-                f"{word(found['original'])} | {share} |"
+                f"{word(found['original'])} | {word(found[EXCESS])} | {share} |"
             )
     return lines
 
