@@ -19,6 +19,7 @@ from gradveil.experiments.paper.jobs import (
     make_shares,
     pictures_at,
     spec_of,
+    trace_layers,
     weights_at,
 )
 from gradveil.experiments.paper.quirks import CIFAR10_MEAN, CIFAR10_STATISTICS, HALVED_LOSS
@@ -26,7 +27,7 @@ from gradveil.experiments.paper.scales import SAMPLE, SMOKE
 from gradveil.experiments.paper.sources import load_images
 from gradveil.experiments.paper.units import AttackUnit, ScoreUnit, SearchUnit, TrainUnit, Unit
 from gradveil.study import silent
-from gradveil.types import Update
+from gradveil.types import Reconstruction, Update
 from gradveil.workers import Workers
 from tests.experiments.paper.made_up import line, results
 
@@ -77,6 +78,16 @@ def test_an_attack_leaves_rows_traces_and_private_pictures(data: DataSet, folder
     place = pictures_at(folder, ATTACK)
     assert place.stat().st_mode & 0o077 == 0
     assert load_file(place)["rebuilt"].shape == (2, *data.shape)
+
+
+def test_traces_are_of_the_shallowest_and_deepest_layers_in_the_order_of_the_model() -> None:
+    names = ("stem.weight", "scale.weight", "body.first", "body.second", "head.weight", "head.bias")
+    points = tuple((step, {name: 0.1 * place for place, name in enumerate(names)}) for step in (0, 10))
+    result = Reconstruction(torch.rand(1, 1, 4, 4), torch.tensor([0]), 0.1, similarities=points)
+    layers = set(names) - {"scale.weight", "head.bias"}
+    assert list(trace_layers(result, layers)) == ["steps", "stem.weight", "body.first", "body.second", "head.weight"]
+    assert list(trace_layers(result, layers - {"body.first"})) == ["steps", "stem.weight", "body.second", "head.weight"]
+    assert trace_layers(replace(result, similarities=()), layers) == {}
 
 
 def test_wrong_updates_score_as_much_as_noise_and_far_less_than_an_exact_picture(data: DataSet, folder: Path) -> None:

@@ -1,6 +1,6 @@
 """How a unit is run, wherever that is; the folder must be one that all workers see."""
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -147,7 +147,7 @@ def attack_unit(unit: AttackUnit, data: DataSet, folder: Path, device: str, repo
     scored = score_cell(unit, data, arm, attacked)
     keep_pictures(pictures_at(folder, unit), attacked)
     pairs = zip(scored.pairs(), attacked, strict=True)
-    layers = [name for name, tensor in weights.items() if tensor.dim() > 1]
+    layers = {name for name, tensor in weights.items() if tensor.dim() > 1}
     return {"rows": [describe(row, null, one, layers) for (row, null), one in pairs]}
 
 
@@ -202,7 +202,7 @@ def find_floors(data: DataSet, arm: Arm, settings: FloorSettings) -> Floors:
     return make_floors(data, [arm], settings, lambda _: None)[arm.name]
 
 
-def describe(row: Row, null: Sequence[float], attacked: Attacked, layers: Sequence[str]) -> dict[str, Any]:
+def describe(row: Row, null: Sequence[float], attacked: Attacked, layers: Set[str]) -> dict[str, Any]:
     """Return what the journal keeps of one image, with the similarity of four of the `layers` on the way.
 
     `control` is the mean score of wrong updates: for the other images of the class, this update is one.
@@ -215,13 +215,17 @@ def describe(row: Row, null: Sequence[float], attacked: Attacked, layers: Sequen
     }
 
 
-def trace_layers(result: Reconstruction, layers: Sequence[str]) -> dict[str, list[float]]:
-    """Return the similarity of the two shallowest and two deepest layers at about ten moments, with these moments."""
+def trace_layers(result: Reconstruction, layers: Set[str]) -> dict[str, list[float]]:
+    """Return the similarity of the two shallowest and two deepest `layers` at about ten moments, with these moments.
+
+    The attack names parameters in the order of the model; a state from disk is in that of the alphabet.
+    """
     points = result.similarities
     if not points:
         return {}
     kept = points[:: max(1, len(points) // TRACE_POINTS)]
-    shown = dict.fromkeys([*layers[:2], *layers[-2:]])
+    names = [name for name in points[0][1] if name in layers]
+    shown = dict.fromkeys([*names[:2], *names[-2:]])
     traces = {name: [round(alike[name], 3) for _, alike in kept] for name in shown}
     return {"steps": [step for step, _ in kept], **traces}
 
