@@ -56,7 +56,7 @@ def render_shares(material: Material) -> list[str]:
         "### How much of the effect is what",
         "",
         f"`{PUBLISHED_ATTACK}`, the same images in every line; the four lines below the first add up to it. Only the "
-        "last line would be protection by the policy: where wrong updates score as much, nothing was there to hide.",
+        "last line would be protection by the policy.",
         "",
         *write_table(SHARE_COLUMNS, rows),
         "",

@@ -9,7 +9,8 @@ from gradveil.metrics import ClusterInterval, rate_interval
 NOT_RUN, NO_CONTROL = "not run", "no control"
 EXCESS = "over wrong updates, dB"
 ABOUT_EXCESS = (
-    "Over wrong updates: the aligned score less that from the updates of other images of the class, 0 without a leak."
+    "Over wrong updates: the aligned score less that from the updates of other images of the class; on average 0 "
+    "without a leak."
 )
 """What the column of the negative control says."""
 
