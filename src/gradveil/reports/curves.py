@@ -26,7 +26,7 @@ def draw_curves(runs: Mapping[str, Sequence[Epoch]], title: str) -> bytes:
         draw_accuracy(right, name, curves, f"C{index}")
     finish(left, "training loss")
     finish(right, "accuracy, %")
-    right.legend(frameon=False, fontsize=8)
+    figure.legend(*right.get_legend_handles_labels(), loc="outside right upper", frameon=False, fontsize=8)
     figure.suptitle(title, fontsize=10, parse_math=False)
     target = io.BytesIO()
     figure.savefig(target, format="png")

@@ -45,7 +45,7 @@ def judge(material: Material) -> Finding:
     found = combine([(name, judge_attack(attack, material)) for attack, name in ATTACKS.items()])
     line = material.results.find(search_of(material.scale))
     searched = "our own search was not run" if line is None else f"our own search keeps {name_policies(line['kept'])}"
-    return Finding(found.verdict, found.why, f"{found.measured}; {searched}")
+    return replace(found, measured=f"{found.measured}; {searched}")
 
 
 def name_policies(kept: list[list[object]]) -> str:

@@ -5,6 +5,7 @@ from functools import partial
 
 from gradveil.experiments.paper.experiment import Claim, Experiment, Material, Rendering
 from gradveil.experiments.paper.scales import Scale
+from gradveil.experiments.paper.text import write_table
 from gradveil.experiments.paper.units import Unit
 from gradveil.experiments.paper.verdicts import Finding, undecided
 
@@ -35,5 +36,14 @@ def render(claim: Claim, material: Material) -> Rendering:
             f"- **We measure** (scale `{material.scale.name}`): {finding.measured}.",
             f"- **Verdict: {finding.verdict}.** Why: {finding.why}.",
             "",
+            *write_parts(finding),
         ]
     )
+
+
+def write_parts(finding: Finding) -> list[str]:
+    """Write the findings of the parts of a claim, a line each."""
+    if not finding.parts:
+        return []
+    rows = [[name, part.measured, part.verdict, part.why] for name, part in finding.parts]
+    return [*write_table(("part", "we measure", "verdict", "why"), rows), ""]

@@ -40,11 +40,12 @@ LEAST_SCORED = 50
 
 @dataclass(frozen=True)
 class Finding:
-    """A verdict, why it is that, and what was measured."""
+    """A verdict, why it is that, and what was measured; for a claim of several parts, the finding of each."""
 
     verdict: Verdict
     why: str
     measured: str = "nothing was run"
+    parts: tuple[tuple[str, "Finding"], ...] = ()
 
 
 def undecided(why: str, measured: str = "nothing was run") -> Finding:
@@ -54,15 +55,14 @@ def undecided(why: str, measured: str = "nothing was run") -> Finding:
 def combine(parts: Sequence[tuple[str, Finding]]) -> Finding:
     """Put the findings of several parts together: all must hold for the whole to hold."""
     decided = [finding.verdict for _, finding in parts if finding.verdict != UNDECIDED]
-    measured = "; ".join(f"{name}: {finding.measured}" for name, finding in parts)
-    why = "; ".join(f"{name}: {finding.verdict} ({finding.why})" for name, finding in parts)
+    verdict = PARTLY
     if not decided:
-        return undecided(why, measured)
-    if set(decided) == {HOLDS} and len(decided) == len(parts):
-        return Finding(HOLDS, why, measured)
-    if set(decided) == {FAILS}:
-        return Finding(FAILS, why, measured)
-    return Finding(PARTLY, why, measured)
+        verdict = UNDECIDED
+    elif set(decided) == {HOLDS} and len(decided) == len(parts):
+        verdict = HOLDS
+    elif set(decided) == {FAILS}:
+        verdict = FAILS
+    return Finding(verdict, "the table says it part by part", f"{len(parts)} parts", tuple(parts))
 
 
 def judge_protection(
