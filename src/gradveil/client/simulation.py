@@ -4,8 +4,9 @@ It is differentiable in the images, and computes many runs side by side. What it
 """
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -14,6 +15,7 @@ from torch.func import grad, vmap
 from gradveil.client.optimisers import make_step_rule
 from gradveil.client.update import draw_batches
 from gradveil.gradients import (
+    Recorder,
     Tensors,
     find_dropout,
     fold_batch_norm,
@@ -59,6 +61,7 @@ class Simulation:
         # channels-last kernels for batches of one image.
         self.layout = lay_out(self.model, shape, channels_last=not local.takes_steps)
         self.parameters = {name: tensor for name, tensor in self.model.named_parameters() if tensor.requires_grad}
+        self.recorder = Recorder()
 
     def __call__(self, images: Tensor, labels: Tensor) -> Tensors:
         """Return the update of each of T runs, T×B×C×H×W and T×B (or T×B×classes): every tensor gets a leading T."""
@@ -87,9 +90,13 @@ class Simulation:
         return torch.cat(pictures, dimension), torch.cat([labels] * len(pictures), dimension)
 
     def flat(self, images: Tensor, labels: Tensor, names: Mapping[str, int]) -> Tensor:
-        """Return the updates laid out flat, T×P, in the order of `names`."""
+        """Return the updates laid out flat, T×P, in the order of `names`; a search calls this at every step."""
+        order = tuple(names)
+        return self.recorder(partial(self.lay_flat, order), order, images, labels)
+
+    def lay_flat(self, order: Sequence[str], images: Tensor, labels: Tensor) -> Tensor:
         updates = self(images, labels)
-        return torch.cat([updates[name].flatten(1) for name in names], 1)
+        return torch.cat([updates[name].flatten(1) for name in order], 1)
 
     def gradient(self, images: Tensor, labels: Tensor) -> Tensors:
         """Take the gradient of one run's images without the detour over `vmap`."""

@@ -11,11 +11,13 @@ from gradveil.gradients.batch_norm import (
 from gradveil.gradients.folded import fold_batch_norm
 from gradveil.gradients.functional import Tensors, gradient, gradients_apart, loss_of_parameters, parameters_of
 from gradveil.gradients.per_image import PerImageGradients, choose_gradients
+from gradveil.gradients.recorded import Recorder
 
 __all__ = [
     "BATCH_NORM",
     "FrozenBatchNorm",
     "PerImageGradients",
+    "Recorder",
     "Tensors",
     "batch_dependent",
     "choose_gradients",
