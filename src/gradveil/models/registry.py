@@ -32,6 +32,7 @@ MODELS: dict[str, Callable[..., nn.Module]] = {
     "resnet18": resnet18,
     "resnet18-wW": resnet18,
     "resnet152": resnet152,
+    "resnet152-wW": resnet152,
     "vit-tiny": VisionTransformer,
 }
 """The models by name; a W or K in a name stands for a number."""

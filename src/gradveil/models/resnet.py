@@ -96,6 +96,8 @@ def resnet18(
     return ResNet(shape, classes, mean, std, width, BasicBlock, (2, 2, 2, 2))
 
 
-def resnet152(shape: tuple[int, int, int], classes: int, mean: Sequence[float], std: Sequence[float]) -> ResNet:
-    """Make a ResNet-152."""
-    return ResNet(shape, classes, mean, std, 64, BottleneckBlock, (3, 8, 36, 3))
+def resnet152(
+    shape: tuple[int, int, int], classes: int, mean: Sequence[float], std: Sequence[float], width: int = 64
+) -> ResNet:
+    """Make a ResNet-152 whose first stage has `width` channels, and four times as many where its blocks meet."""
+    return ResNet(shape, classes, mean, std, width, BottleneckBlock, (3, 8, 36, 3))

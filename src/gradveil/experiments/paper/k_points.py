@@ -46,12 +46,10 @@ class Point:
 def plain_units(
     scale: Scale, attack: str, *, model: str | None = None, phase: Phase = "init", images: int | None = None
 ) -> list[AttackUnit]:
-    """Attack images without a policy, on a network of the first pair's data."""
+    """Attack images without a policy, on a network of the first pair's data; as many as a cell has unless given."""
     network = scale.networks["a"]
     chosen = network if model is None else replace(network, model=model)
-    units = attack_units(
-        train_units(chosen, BASE, scale), NONE, attack, scale, images=scale.point_images if images is None else images
-    )
+    units = attack_units(train_units(chosen, BASE, scale), NONE, attack, scale, images=images)
     steps = scale.point_steps if attack == FAST else scale.steps.get(attack)
     return with_fields(units, phase=phase, steps=steps)
 
@@ -72,7 +70,7 @@ def batch_cells(scale: Scale) -> Cells:
 
 
 def width_cells(scale: Scale) -> Cells:
-    return {model: plain_units(scale, FAST, model=model, images=scale.images) for model in scale.widths}
+    return {model: plain_units(scale, FAST, model=model) for model in scale.widths}
 
 
 def depth_cells(scale: Scale) -> Cells:
@@ -81,7 +79,7 @@ def depth_cells(scale: Scale) -> Cells:
 
 def local_cells(scale: Scale) -> Cells:
     """List clients of two images who take several local epochs with both at once."""
-    plain = [unit for unit in plain_units(scale, FAST, images=scale.images) if unit.count % 2 == 0]
+    plain = [unit for unit in plain_units(scale, FAST) if unit.count % 2 == 0]
     return {
         f"{epochs} local epoch{'s' * (epochs > 1)}": with_fields(plain, per_client=2, epochs=epochs)
         for epochs in scale.local_epochs
@@ -90,15 +88,13 @@ def local_cells(scale: Scale) -> Cells:
 
 def training_cells(scale: Scale) -> Cells:
     phases: tuple[tuple[str, Phase], ...] = (("untrained", "init"), ("trained", "final"))
-    return {name: plain_units(scale, PUBLISHED_ATTACK, phase=phase, images=scale.images) for name, phase in phases}
+    return {name: plain_units(scale, PUBLISHED_ATTACK, phase=phase) for name, phase in phases}
 
 
 def restart_cells(scale: Scale) -> Cells:
     """List four attacks with as many restarts each; of restarts the one with the lowest matching loss counts."""
     return {
-        attack: with_fields(
-            plain_units(scale, attack, phase="final", images=scale.images), restarts=scale.equal_restarts
-        )
+        attack: with_fields(plain_units(scale, attack, phase="final"), restarts=scale.equal_restarts)
         for attack in RIVALS
     }
 

@@ -51,7 +51,6 @@ class Scale:
     depths: tuple[str, ...]
     local_epochs: tuple[int, ...]
     equal_restarts: int
-    point_images: int
     point_steps: int | None
     decides: bool = True
     quadrature: str = "trapezoid-21"
@@ -87,7 +86,6 @@ SMOKE = Scale(
     depths=("mlp", "lenet-relu"),
     local_epochs=(1, 2),
     equal_restarts=2,
-    point_images=2,
     point_steps=2,
     decides=False,
     quadrature="trapezoid-3",
@@ -125,10 +123,9 @@ CPU = Scale(
     search_candidates=1500,
     batch_sizes=(1, 4, 16, 100),
     widths=("resnet18-w8", "resnet18-w16", "resnet18-w32"),
-    depths=("resnet20-1", "resnet18-w16", "resnet152"),
+    depths=("resnet18-w16", "resnet152-w16"),
     local_epochs=(1, 2, 5),
     equal_restarts=2,
-    point_images=4,
     point_steps=240,
     anchor_images=4,
 )
@@ -164,7 +161,6 @@ PAPERS = Scale(
     depths=("resnet20-4", "resnet18-w64", "resnet152"),
     local_epochs=(1, 2, 5),
     equal_restarts=16,
-    point_images=32,
     point_steps=None,
 )
 SCALES: dict[str, Scale] = {scale.name: scale for scale in (SMOKE, CPU, PAPERS)}
