@@ -23,6 +23,7 @@ from gradveil.attacks.starts import Noise, Start
 from gradveil.attacks.statistics import StatisticsGap, known_statistics, shows_statistics
 from gradveil.defences import known_smooth, shows_draws
 from gradveil.errors import KnowledgeError, SettingsError
+from gradveil.machine import keep_memory
 from gradveil.rng import split
 from gradveil.types import Reconstruction, Task, Update
 
@@ -127,6 +128,7 @@ class GradientMatching(Attack):
         progress: Progress | None = None,
     ) -> list[Reconstruction]:
         self.check(task, updates)
+        keep_memory()
         count, steps = self.runs_per_target(task), self.descent.steps
         size = self.targets_together(task, updates)
         groups = [range(first, min(first + size, len(updates))) for first in range(0, len(updates), size)]
