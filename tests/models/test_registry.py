@@ -25,6 +25,7 @@ SIZES = {
     "resnet18": 11_689_512 - 64 * 3 * (49 - 9) - 900 * 513,
     "resnet18-w128": 44_755_172,
     "resnet152": 60_192_808 - 64 * 3 * (49 - 9) - 900 * 2049,
+    "resnet152-w16": 3_713_524,
     "vit-tiny": 5_380_132,
 }
 SMALL = ("lenet", "lenet-relu", "mlp", "convnet-2", "convnet9-2", "resnet20-1", "resnet18-w2", "vit-tiny")
