@@ -22,7 +22,6 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
-from torch.utils.flop_counter import FlopCounterMode
 
 from gradveil import data
 from gradveil.attacks import GradientMatching, Restarts, find_attack
@@ -45,12 +44,7 @@ PHASES = ("init", "final")
 IMAGES = 20
 PUBLISHED_STEPS = 4800
 ITERATIONS = 200
-BRIEF = 120
-TOGETHER = 8
 REPEATS = 3
-PEAK_SIDE = 1024
-PEAK_REPEATS = 8
-TIMED = ("lenet-relu", "convnet-16", "resnet20-1")
 
 
 def plain_loop(model: nn.Module, sample: DataSet, update: Update, label: Tensor, iterations: int) -> float:
@@ -96,65 +90,6 @@ def release(model: nn.Module, sample: DataSet, images: Sequence[int]) -> list[Up
 
 def make_task(model: nn.Module, sample: DataSet) -> Task:
     return Task(model, CrossEntropy(), sample.shape, sample.classes, sample.mean, sample.std)
-
-
-def time_iterations(sample: DataSet) -> None:
-    """Print the time of one iteration on three untrained models, plain and ours by turns."""
-    print(f"milliseconds an iteration and image, median of {REPEATS} (least, most), 1 thread")
-    print(f"{'model':12} {'plain':>20} {'ours, 1 image':>20} {f'ours, {TOGETHER} together':>20}")
-    for name in TIMED:
-        spec = ModelSpec(name, sample.shape, sample.classes, sample.mean, sample.std)
-        model = spec.build(generator(0, "model")).eval()
-        task, updates = make_task(model, sample), release(model, sample, range(TOGETHER))
-        times: list[list[float]] = [[], [], []]
-        for _ in range(REPEATS):
-            times[0].append(plain_loop(model, sample, updates[0], sample.test.labels[:1], BRIEF))
-            times[1].append(our_loop(task, updates[:1], BRIEF))
-            times[2].append(our_loop(task, updates, BRIEF // 2))
-        texts = [f"{statistics.median(one):.1f} ({min(one):.1f}, {max(one):.1f})" for one in in_milliseconds(times)]
-        print(f"{name:12} " + " ".join(f"{text:>20}" for text in texts))
-
-
-def matrix_peak() -> float:
-    """Measure how many floating-point operations a second a large matrix product reaches: the best of several."""
-    left, right = (torch.randn(PEAK_SIDE, PEAK_SIDE, generator=generator(0, "peak", side)) for side in "lr")
-    taken = []
-    for _ in range(PEAK_REPEATS):
-        started = time.process_time()
-        left @ right
-        taken.append(time.process_time() - started)
-    return float(2 * PEAK_SIDE**3 / min(taken))
-
-
-def count_operations(task: Task, update: Update) -> int:
-    """Count the floating-point operations of one step on one image, those of convolutions and matrix products.
-
-    Of one image alone: side by side, images are groups of one convolution, which torch counts wrongly.
-    """
-    counts = []
-    for steps in (1, 2):
-        with FlopCounterMode(display=False) as counter:
-            our_loop(task, [update], steps)
-        counts.append(int(counter.get_total_flops()))
-    return counts[1] - counts[0]
-
-
-def print_shares(sample: DataSet) -> None:
-    """Print which share of the peak of a matrix product a step reaches, by turns with the peak itself."""
-    print(f"\nshare of the peak of a matrix product, {TOGETHER} images together, 1 thread, median of {REPEATS}")
-    for name in TIMED:
-        spec = ModelSpec(name, sample.shape, sample.classes, sample.mean, sample.std)
-        model = spec.build(generator(0, "model")).eval()
-        task, updates = make_task(model, sample), release(model, sample, range(TOGETHER))
-        operations, shares = count_operations(task, updates[0]), []
-        for _ in range(REPEATS):
-            shares.append(operations / our_loop(task, updates, BRIEF // 4) / matrix_peak())
-        shown = f"{100 * statistics.median(shares):.0f}% ({100 * min(shares):.0f}, {100 * max(shares):.0f})"
-        print(f"{name:12} {operations / 1e6:8.0f} million operations a step {shown:>16}")
-
-
-def in_milliseconds(times: Sequence[Sequence[float]]) -> list[list[float]]:
-    return [[1e3 * value for value in values] for values in times]
 
 
 @dataclass(frozen=True)
@@ -215,8 +150,6 @@ class Race:
 def main() -> None:
     torch.set_num_threads(1)
     sample = data.load("fashion-mnist-sample")
-    time_iterations(sample)
-    print_shares(sample)
     for known in json.loads(PUBLISHED.read_text())["runs"]:
         Race(known["model"], known["phase"], known["rows"]).run(sample)
 

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, fx
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map_only
+from torch.utils.weak import WeakTensorKeyDictionary
 
 log = logging.getLogger(__name__)
 Function = Callable[..., Tensor]
@@ -87,17 +88,17 @@ class Replay(torch.autograd.Function):
 
 def record(function: Function, inputs: Sequence[Tensor]) -> Recording | None:
     """Record a function; None if it cannot be, or if its replay would not be the same."""
+    others = [each.detach().flip(0, -1).requires_grad_(each.requires_grad) for each in inputs]
     try:
         with torch.random.fork_rng(devices=list({each.device for each in inputs if each.is_cuda})):
             recording = split(*write_down(function, inputs))
+        same = all(agrees(recording, function, given) for given in (inputs, others))
     except Exception as error:  # what may stop a recording of somebody's model is open
         log.info("not replayed: %s", error)
         return None
-    others = [each.detach().flip(0, -1).requires_grad_(each.requires_grad) for each in inputs]
-    if agrees(recording, function, inputs) and agrees(recording, function, others):
-        return recording
-    log.info("not replayed: a replay gives other numbers")
-    return None
+    if not same:
+        log.info("not replayed: a replay gives other numbers")
+    return recording if same else None
 
 
 def write_down(function: Function, inputs: Sequence[Tensor]) -> tuple[fx.GraphModule, tuple[int, ...]]:
@@ -118,9 +119,8 @@ class Tape(TorchDispatchMode):  # type: ignore[no-untyped-call]
         super().__init__()  # type: ignore[no-untyped-call]
         self.graph = fx.Graph()
         self.constants: dict[str, Tensor] = {}
-        self.fixed: dict[int, fx.Node] = {}
-        self.nodes: dict[int, fx.Node] = {}
-        self.seen: list[object] = []
+        # Weak, so that a recording takes no more memory than a call.
+        self.nodes, self.fixed = WeakTensorKeyDictionary(), WeakTensorKeyDictionary()
         for number, tensor in enumerate(inputs):
             self.note(tensor, self.graph.placeholder(f"input_{number}"))
 
@@ -132,7 +132,7 @@ class Tape(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if torch.Tag.nondeterministic_seeded in function.tags:
             raise NotImplementedError(f"{function} draws at random")
         result = function(*args, **named)
-        if any(id(each) in self.nodes for each in tree_leaves((args, named))):
+        if any(isinstance(each, Tensor) and each in self.nodes for each in tree_leaves((args, named))):
             self.refuse_lasting(function, args, named)
             given = tree_map_only(Tensor, self.find, (args, named))
             self.note(result, self.graph.call_function(function, *given))
@@ -148,8 +148,7 @@ class Tape(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def note(self, result: object, node: fx.Node) -> None:
         """Note which node a tensor comes from; of several tensors, each on its own."""
         if isinstance(result, Tensor):
-            self.nodes[id(result)] = node
-            self.seen.append(result)  # while it is there no other tensor has its identity
+            self.nodes[result] = node
         elif isinstance(result, (tuple, list)):
             for number, part in enumerate(result):
                 self.note(part, self.graph.call_function(operator.getitem, (node, number)))
@@ -158,13 +157,12 @@ class Tape(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def find(self, tensor: Tensor) -> fx.Node:
         """Return the node that a tensor comes from; a tensor that comes from none is a constant."""
-        known = self.nodes.get(id(tensor), self.fixed.get(id(tensor)))
+        known = self.nodes.get(tensor, self.fixed.get(tensor))  # type: ignore[no-untyped-call]
         if known is None:
             name = f"constant_{len(self.constants)}"
             self.constants[name] = tensor.detach()
-            self.seen.append(tensor)
-            known = self.fixed[id(tensor)] = self.graph.get_attr(name)
-        return known
+            known = self.fixed[tensor] = self.graph.get_attr(name)
+        return cast(fx.Node, known)
 
     def finish(self, results: Sequence[Tensor]) -> fx.GraphModule:
         """Make a graph of what leads to these results."""
