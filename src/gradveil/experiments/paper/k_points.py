@@ -124,11 +124,24 @@ def render(point: Point, material: Material) -> Rendering:
     return Rendering(
         [
             *render_claim(point.claim, material).lines,
-            f"{describe_network(material.scale.networks['a'], material.scale)} {ABOUT_EXCESS}",
+            f"{describe_cells(point.cells(material.scale), material.scale)} {ABOUT_EXCESS}",
             "",
             *write_table(COLUMNS, rows),
             "",
         ]
+    )
+
+
+def describe_cells(cells: Cells, scale: Scale) -> str:
+    """Say what is attacked; where nothing is trained, no training is described."""
+    units = [unit for one in cells.values() for unit in one]
+    if any(unit.phase == "final" for unit in units):
+        return describe_network(scale.networks["a"], scale)
+    first = units[0]
+    steps = "its own number of" if first.steps is None else first.steps
+    return (
+        f"Untrained networks, {first.model.data}, seed {first.model.seed}, `{first.attack}` with {steps} steps; "
+        "evaluation mode, labels known (a diagnostic)."
     )
 
 
@@ -140,6 +153,13 @@ def last_cell(make: Callable[[Scale], Cells], material: Material) -> Cell:
 
 def judge_last(make: Callable[[Scale], Cells], material: Material) -> Finding:
     return judge_leak(last_cell(make, material).interval("excess"))
+
+
+def judge_depths(material: Material) -> Finding:
+    """Judge the deepest network; what is measured says how wide it is."""
+    deepest = list(depth_cells(material.scale))[-1]
+    found = judge_last(depth_cells, material)
+    return replace(found, measured=f"untrained `{deepest}`: {found.measured}")
 
 
 def judge_widths(material: Material) -> Finding:
@@ -200,7 +220,7 @@ POINTS = [
             "not tried.",
             "depth hardly matters.",
             "the aligned score over that of wrong updates, on the deepest network, must surely be above 0.",
-            partial(judge_last, depth_cells),
+            judge_depths,
             SECOND,
         ),
     ),
