@@ -22,7 +22,7 @@ def list_folders(name: str, root: Path | None, *system: Path) -> list[Path]:
     if root is None:
         return [data_root() / name, data_root(), *system]
     if not root.is_dir():
-        raise DataError(f"{root} is no folder: name the one that holds the files of {name}")
+        raise DataError(f"{root} is no folder: --root needs the folder that holds the files of {name}")
     return [root / name, root]
 
 
