@@ -99,8 +99,9 @@ def render(lines: Sequence[Mapping[str, Any]]) -> str:
             "# What a step of gradient matching costs",
             "",
             "Adam+Cosine as published, untrained models, grey images; milliseconds of processor time a step and image, "
-            f"median of {REPEATS} (least, most), one thread, by turns. Ours are whole runs of {STEPS} steps, the recording "
-            "included; a recording replays the same operations, to the last bit. The peak is that of one large matrix product in the same run; a convolution can be faster.",
+            f"median of {REPEATS} (least, most), one thread, by turns. Ours are whole runs of {STEPS} steps, the "
+            "recording included; a recording replays the same operations, to the last bit. The peak is that of one "
+            "large matrix product in the same run; a convolution can be faster.",
             "",
             *("| " + " | ".join(row) + " |" for row in table),
             "",
