@@ -144,4 +144,6 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    if sys.argv[1:] not in ([], ["keep"]):
+        sys.exit("unknown argument: give `keep`, or nothing")
     main()

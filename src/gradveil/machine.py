@@ -45,8 +45,8 @@ def threads(count: int) -> Iterator[None]:
 def keep_memory() -> None:
     """Let the C library keep freed memory for the next large tensor, in the whole process, if it can be told (glibc).
 
-    By default it gives large blocks back at once, and the system maps and clears every page of the next one: up to two
-    fifths of the time of an attack on a model with large layers. `release_memory` gives back what was kept.
+    By default it gives large blocks back at once, and the system maps and clears every page of the next one, which
+    slows attacks on models with large layers. `release_memory` gives back what was kept.
     """
     with suppress(AttributeError):
         library = ctypes.CDLL(None)

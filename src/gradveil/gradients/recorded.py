@@ -20,7 +20,7 @@ from torch.utils.weak import WeakTensorKeyDictionary
 log = logging.getLogger(__name__)
 Function = Callable[..., Tensor]
 AFTER = 32
-"""Calls of one kind before they are recorded: recording takes as long as about ten, and saves a fifth of later ones."""
+"""Calls of one kind before they are recorded: recording takes as long as about ten of them."""
 
 
 @final
