@@ -58,6 +58,6 @@ def test_steps_reach_every_member_that_takes_any() -> None:
     steps = {
         name: member.descent.steps for name, member in shortened.members.items() if isinstance(member, GradientMatching)
     }
-    assert set(shortened.members) - set(steps) == {"analytic", "spear"}
+    assert set(shortened.members) - set(steps) == {"analytic", "spear", "learned"}
     assert steps.pop("l-bfgs") == 2, "one of its steps takes twenty gradients"
     assert set(steps.values()) == {40}

@@ -37,6 +37,17 @@ def test_an_attack_without_steps_is_named() -> None:
     assert notes == ("analytic: takes no steps; its time is not in the estimate",)
 
 
+def test_rehearsed_images_are_counted_and_learning_is_named() -> None:
+    counts, _, notes = estimate(attacks=("standard",), steps=None, gradients=50)
+    standard = Audit(replace(SMALL, attacks=("standard",), steps=None, gradients=50), data=SAMPLE).attacks["standard"]
+    assert counts["attacks on one image"] == 8
+    assert counts["gradients"] == 2 * (4 + standard.rehearsed_images) * standard.gradients
+    assert standard.rehearsed_images > 0
+    assert notes == ("standard: learns on public images first; that time is not in the estimate",)
+    batches, _, _ = estimate(attacks=("standard",), steps=None, gradients=50, images_per_client=2)
+    assert batches["gradients"] == 2 * 4 * standard.gradients, "batches are not rehearsed"
+
+
 @pytest.mark.slow
 def test_the_estimate_is_of_the_right_order() -> None:
     audit = Audit(replace(SMALL, images=8, steps=200, stop_early=False), data=SAMPLE)

@@ -1,9 +1,10 @@
-"""The tables of how strong `rehearsed` is."""
+"""The tables of how strong `standard` is."""
 
 from typing import Any
 
 from gradveil.experiments.attacker_tables import Ran, by_place, compare, render_markdown, render_pairs, word
-from gradveil.experiments.attackers import ATTACKER_VERSIONS, Cell
+from gradveil.experiments.attackers import Cell
+from gradveil.experiments.versions import PRESENT
 
 
 def entry(attacker: str, gains: list[float], seconds: float, failed: int = 0) -> dict[str, Any]:
@@ -29,7 +30,7 @@ def entry(attacker: str, gains: list[float], seconds: float, failed: int = 0) ->
     cell = Cell("modern", "colour", "convnet-16", "none", "final", 1, attacker, len(gains), gradients=9)
     return {
         "cell": cell.to_record(),
-        "study": {"data": "some", **ATTACKER_VERSIONS},
+        "study": {"data": "some", **PRESENT},
         "gradients": 9,
         "processor_seconds": seconds,
         "test_accuracy": 0.7,
@@ -77,6 +78,6 @@ def test_the_page_names_time_accuracy_and_version() -> None:
     assert render_pairs(places)[-1].endswith("| 0.50 |")
     page = render_markdown([OURS, THEIRS])
     assert "70.0" in page
-    assert f"version {ATTACKER_VERSIONS['standard_version']}" in page
-    assert "versions of `standard`" not in page
-    assert "| rehearsed |" in page
+    assert f"version {PRESENT['standard_version']}" in page
+    assert "its earlier versions" not in page
+    assert "| standard |" in page

@@ -23,7 +23,9 @@ def small_data() -> DataSet:
 
 
 def make_study(folder: Path) -> AttackerStudy:
-    return AttackerStudy(folder, {"grey": small_data()}, replace(TRAINING, epochs=1, test_every=1, batch_size=25))
+    return AttackerStudy(
+        folder, {"grey": small_data()}, {"grey": replace(TRAINING, epochs=1, test_every=1, batch_size=25)}
+    )
 
 
 def test_every_cell_is_there_once_and_can_be_attacked() -> None:

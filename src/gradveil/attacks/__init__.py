@@ -33,7 +33,7 @@ from gradveil.attacks.optimisers import Adam, LimitedMemory, Nesterov, Optimiser
 from gradveil.attacks.penultimate import WithFeatures
 from gradveil.attacks.priors import Priors, Variation, opponent_slope, variation_slope
 from gradveil.attacks.ranking import matching_loss
-from gradveil.attacks.recipes import ATTACKS, REHEARSED_VERSION, STANDARD_VERSION, find_attack, name_attack
+from gradveil.attacks.recipes import ATTACKS, STANDARD_VERSION, find_attack, name_attack
 from gradveil.attacks.rehearsed import Rehearsed
 from gradveil.attacks.restarts import Restarts
 from gradveil.attacks.rounds import ReleasedRound, attack_clients_together, attack_together
@@ -45,7 +45,6 @@ __all__ = [
     "ATTACKS",
     "FAINT",
     "LEARNED_VERSION",
-    "REHEARSED_VERSION",
     "STANDARD_VERSION",
     "Adam",
     "Analytic",

@@ -78,6 +78,11 @@ class Attack(ABC):
         return 0
 
     @property
+    def rehearsed_images(self) -> int:
+        """How many images of its own it attacks besides, once for each model and arm."""
+        return 0
+
+    @property
     def needs_known_defence(self) -> bool:
         """Whether it can be used only if the task names a defence as known."""
         return self.inverts_policy

@@ -54,6 +54,11 @@ class Choice(ABC):
         """What the attacker must know to choose so."""
         return ()
 
+    @property
+    def rehearsed_images(self) -> int:
+        """How many images of its own the attacker tries the members on at most."""
+        return 0
+
     def rehearses(self, task: Task, updates: Sequence[Update]) -> int:  # noqa: ARG002
         """Count the updates of its own that the attacker tries the members on first."""
         return 0

@@ -83,6 +83,10 @@ class Ensemble(Attack):
         return max(member.public_images for member in self.members.values())
 
     @property
+    def rehearsed_images(self) -> int:
+        return self.choice.rehearsed_images
+
+    @property
     def weighs_noise(self) -> bool:
         return any(member.weighs_noise for member in self.members.values())
 

@@ -7,21 +7,29 @@ from typing import Literal
 import torch
 
 from gradveil.attacks.choices import MemberResult, closeness
+from gradveil.attacks.ranking import transformed_of
 
 Target = Literal["fed", "original"]
 OWN = 30.0
 """How firmly a member's slope is held to that of all: as by so many squared decibels of the losses' spread."""
 SHARED = 3.0
 """The same for what all members share, which is held to 0."""
+CERTAIN = 2.0
+"""How many standard errors a gain must exceed before another picture than that of T(x) is taken for x."""
 
 
 @dataclass(frozen=True, eq=False)
 class Tried:
-    """What a member did in one rehearsal: its result and its scores at T(x) and, aligned, at x, in dB."""
+    """What a member did in one rehearsal: its result and its scores in dB.
+
+    `fed` is that of its picture of T(x) at T(x), `original` that of its picture of x at x, aligned, and `pictured` that
+    of its picture of T(x) at x, aligned.
+    """
 
     one: MemberResult
     fed: float
     original: float
+    pictured: float
 
     def score(self, target: Target) -> float:
         return self.fed if target == "fed" else self.original
@@ -101,28 +109,25 @@ def learn_fed(tried: Sequence[Sequence[Tried]]) -> Criterion:
 PICTURE = "the picture of T(x)"
 
 
-def options(fed: Criterion, candidates: Sequence[MemberResult]) -> list[MemberResult]:
-    """List what may be taken for x: first the picture of T(x), then those of members that look for x itself.
-
-    The first is what whoever is not told takes. A member that looks through the policy has another picture for T(x)
-    than for x, and so no part in it.
-    """
-    one_picture = [one for one in candidates if one.result.transformed is None]
-    usual = pick_fed(fed, one_picture or candidates)
-    return [replace(usual, member=PICTURE), *(one for one in candidates if one.inverts_policy and one is not usual)]
+def options(fed: MemberResult, candidates: Sequence[MemberResult]) -> list[MemberResult]:
+    """List what may be taken for x: first the picture of T(x), `fed`, then those of members that look for x itself."""
+    picture = replace(fed.result, images=transformed_of(fed.result), transformed=None)
+    return [replace(fed, member=PICTURE, result=picture), *(one for one in candidates if one.inverts_policy)]
 
 
 def learn_original(tried: Sequence[Sequence[Tried]], fed: Criterion) -> Criterion:
     """Learn to choose the picture of x; the usual rule is the picture of T(x).
 
-    Another is taken only if it was clearly better: by more than the standard error of its gain.
+    Another is taken only if it was clearly better: by more than `CERTAIN` standard errors of its gain.
     """
     every = []
     for own in filter(None, tried):
-        scores = {id(part.one.result): part for part in own}
-        found = options(fed, [part.one for part in own])
-        every.append([replace(scores[id(one.result)], one=one) for one in found])
-    return learn(every, [own[0] for own in every], "original", certainty=1.0)
+        parts = {id(part.one): part for part in own}
+        picked = pick_fed(fed, [part.one for part in own])
+        picture, *others = options(picked, [part.one for part in own])
+        shown = parts[id(picked)]
+        every.append([replace(shown, one=picture, original=shown.pictured), *(parts[id(one)] for one in others)])
+    return learn(every, [own[0] for own in every], "original", certainty=CERTAIN)
 
 
 def learn(every: Sequence[Sequence[Tried]], usual: Sequence[Tried], target: Target, certainty: float) -> Criterion:

@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 
 from gradveil.attacks.base import Attack, Progress
+from gradveil.attacks.choices import transforms_images
 from gradveil.attacks.features import Features
 from gradveil.attacks.labels import check_labels, find_labels
 from gradveil.attacks.ranking import Comparison
@@ -60,7 +61,8 @@ class Learned(Attack):
     Every public image is released `draws` times, once if nothing is drawn. The network has two layers of `width` and
     sees every image `epochs` times for each of the draws; with 0 there is no network. An audit gives it up to `public`
     images if it has them. What is learnt depends on `seed` and on nothing of the attacked updates but how they were
-    made, so one training serves all. The picture is one of the original x, not of T(x).
+    made, so one training serves all. The picture is one of the original x; where a known defence changes the images,
+    the linear map gives one of T(x) as well.
     """
 
     draws: int = 4
@@ -141,23 +143,27 @@ class Inverter:
     means: Tensor
     held_out: float
     """Mean PSNR, in dB, on public images that were not learnt from."""
+    fed: Regression | None = None
+    """The map to the pictures that the model was fed, if they differ from the originals."""
 
     def invert(self, comparison: Comparison, update: Update) -> Reconstruction:
         """Rebuild the images of one update; the matching loss is that of the pictures as if they had been fed."""
         task = comparison.task
         labels = find_labels(task, update)
-        images = self.draw(update, labels.cpu()).view(-1, *task.shape).to(update.device)
+        drawn = self.draw(update, labels.cpu())
+        images, fed = (None if one is None else one.view(-1, *task.shape).to(update.device) for one in drawn)
+        assert images is not None
         if not all(bool(tensor.isfinite().all()) for tensor in update.tensors.values()):
             return Reconstruction(images, labels, float("inf"), "failed", reason="the update is not finite")
-        loss = comparison.matching_loss(update, images, labels)
-        return Reconstruction(images, labels, loss, history=((0, loss),))
+        loss = comparison.matching_loss(update, images if fed is None else fed, labels)
+        return Reconstruction(images, labels, loss, transformed=fed, history=((0, loss),))
 
-    def draw(self, update: Update, labels: Tensor) -> Tensor:
-        """Draw one flat picture for each label; those of a batch were learnt in the order of their labels."""
+    def draw(self, update: Update, labels: Tensor) -> tuple[Tensor, Tensor | None]:
+        """Draw flat pictures of x and of T(x) for each label; those of a batch were learnt in its labels' order."""
         order = labels.argsort(stable=True)
         seen = self.features({name: tensor[None] for name, tensor in update.tensors.items()}, labels[order][None])
-        pictures = (self.means[labels[order]] + self.regression(seen)).clamp(0, 1)
-        return pictures[order.argsort()]
+        pictures, back = (self.means[labels[order]] + self.regression(seen)).clamp(0, 1), order.argsort()
+        return pictures[back], None if self.fed is None else self.fed(seen).clamp(0, 1)[back]
 
 
 CACHED = 8
@@ -234,8 +240,10 @@ class Lesson:
         held = Examples.join(list(self.examples(features, self.held, "held out", 1)))
         judged = (held.features, held.base, held.base + held.gaps, held.ties if self.size > 1 else None)
         solved = [moments.solve(share) for share in SHARES]
-        place, score = choose([one.take(held.gaps.shape[1]) for one in solved], *judged)
-        best: Regression = solved[place].take(held.gaps.shape[1])
+        size = held.gaps.shape[1]
+        place, score = choose([one.take(size) for one in solved], *judged)
+        best: Regression = solved[place].take(size)
+        fed = solved[place].drop(size) if transforms_images(self.task) else None
         log.info("%d examples: ridge, %.2f dB on held-out public images", moments.count, score)
         if self.attack.epochs:
             network = self.train(solved[place], features.tail, kept)
@@ -246,7 +254,7 @@ class Lesson:
             best = candidates[place]
             log.info("%s, %.2f dB on held-out public images", type(best).__name__, score)
         report(1.0)
-        return Inverter(features, best, self.means, score)
+        return Inverter(features, best, self.means, score, fed)
 
     def train(self, first: Ridge, tail: int, kept: Sequence[Examples]) -> Regression:
         """Train the network; where every image has one draw, it sees that as often as all draws together."""

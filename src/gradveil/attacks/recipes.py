@@ -106,14 +106,8 @@ SINGLE: dict[str, Attack] = {
     "learned": Learned(),
 }
 
-STANDARD_VERSION = 6
-"""Raised whenever `standard` attacks otherwise than before: results of different versions are not to be compared.
-
-Version 6: `spear` joins, for batches at a linear first layer; told of a policy, the guess of x is the best picture of
-T(x), where it was that of the member that looks through the policy.
-"""
-
-STANDARD = Ensemble(
+# Version 6 of `standard`: what needs no public images to learn from. Studies that began with it go on with it.
+STANDARD_6 = Ensemble(
     {
         "analytic": SINGLE["analytic"],
         # Whole batches exactly, where `analytic` finds some of their images.
@@ -130,21 +124,22 @@ STANDARD = Ensemble(
     }
 )
 
-REHEARSED_VERSION = 9
-"""Raised whenever `rehearsed` attacks otherwise than before. It is what `standard` may become once it is measured.
+STANDARD_VERSION = 10
+"""Raised whenever `standard` attacks otherwise than before: results of different versions are not to be compared.
 
-Version 9: the picture of x is that of T(x), unless the rehearsal clearly speaks for a member that looks for x itself;
-version 8 chose it among all members. Where no defence transforms images the two are the same attack.
+Version 10: `learned` gives a picture of T(x) as well, and the search from the learnt picture begins there; a rehearsal
+fills what a shift uncovers with the mean of the class, as audits do, and speaks for another picture of x than that of
+T(x) only if it gained two standard errors. Where no defence transforms images it is the same attack as version 9.
 
-Version 8: the rehearsal forecasts scores from how well an image is matched at best and how far a member is behind, on
-8 public images; version 7 had a line for each member over its own loss, on 6.
+Versions 7 to 9 were called `rehearsed`: `learned`, a search from its picture and a rehearsal joined version 6. Without
+public images it still is version 6.
 """
 
 # Starts near the picture, so it takes shorter steps than `fast`.
-FROM_LEARNED = replace(FAST, start=LearnedStart(), descent=replace(FAST.descent, learning_rate=0.06))
-REHEARSED = Ensemble(
+FROM_LEARNED = replace(FAST, start=LearnedStart(fed=True), descent=replace(FAST.descent, learning_rate=0.06))
+STANDARD = Ensemble(
     {
-        **STANDARD.members,
+        **STANDARD_6.members,
         # Pictures that match badly and are near all the same; only a rehearsal can tell.
         "learned": SINGLE["learned"],
         "from learned": FROM_LEARNED.with_steps(600),
@@ -152,7 +147,7 @@ REHEARSED = Ensemble(
     Rehearsed(),
 )
 
-ATTACKS: dict[str, Attack] = {**SINGLE, "standard": STANDARD, "rehearsed": REHEARSED}
+ATTACKS: dict[str, Attack] = {**SINGLE, "standard": STANDARD, "standard-6": STANDARD_6}
 """Every attack by the name that `--attack` takes."""
 
 

@@ -41,6 +41,10 @@ class Ridge(Regression):
         """Keep the first outputs only."""
         return Ridge(self.matrix[:, :outputs])
 
+    def drop(self, outputs: int) -> "Ridge":
+        """Leave the first outputs out."""
+        return Ridge(self.matrix[:, outputs:])
+
 
 class Moments:
     """The sums that ridge regression needs; examples are added part by part and not kept."""

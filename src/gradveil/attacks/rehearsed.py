@@ -25,6 +25,7 @@ from gradveil.attacks.choices import (
     transforms_images,
 )
 from gradveil.attacks.forecasts import Criterion, Tried, learn_fed, learn_original, options, pick_fed
+from gradveil.attacks.learned import class_means
 from gradveil.attacks.ranking import transformed_of
 from gradveil.attacks.rehearsal import Rehearsal, Released
 from gradveil.errors import SettingsError
@@ -62,6 +63,10 @@ class Rehearsed(Choice):
     @property
     def needs(self) -> tuple[str, ...]:
         return ("public images to rehearse on, or else the lowest loss chooses",)
+
+    @property
+    def rehearsed_images(self) -> int:
+        return self.images
 
     def rehearses(self, task: Task, updates: Sequence[Update]) -> int:
         public = 0 if task.public is None else len(task.public)
@@ -104,7 +109,7 @@ class Experience:
         fed = min(candidates, key=lambda one: one.rank) if exact else pick_fed(self.fed, candidates)
         if not (transforms_images(task) and fed.is_sound):
             return combine(fed, None, candidates)
-        choices = options(self.fed, candidates)
+        choices = options(fed, candidates)
         return combine(fed, self.original.pick(choices) or choices[0], candidates)
 
 
@@ -172,13 +177,16 @@ def score(
 ) -> list[list[Tried]]:
     """Score every sound result at what was fed and, aligned, at the original."""
     fed, originals = released.fed.pixels().cpu(), batch.pixels().cpu()
-    fill = others.pixels().cpu().mean(0, keepdim=True)
+    means = class_means(others.to("cpu"), int(others.labels.max()) + 1).view(-1, *originals.shape[1:])
+    fills = means[batch.labels.clamp(max=len(means) - 1)]
     return [
-        [tried(one, fed[at : at + 1], originals[at : at + 1], fill) for one in own if one.is_sound]
+        [tried(one, *(part[at : at + 1] for part in (fed, originals, fills))) for one in own if one.is_sound]
         for at, own in enumerate(results)
     ]
 
 
 def tried(one: MemberResult, fed: Tensor, original: Tensor, fill: Tensor) -> Tried:
-    scores = float(psnr(transformed_of(one.result).cpu(), fed))
-    return Tried(one, scores, float(align(one.result.images, original, fill).psnr))
+    shown = transformed_of(one.result).cpu()
+    pictures = [one.result.images] if one.result.transformed is None else [one.result.images, shown]
+    aligned = [float(align(picture, original, fill).psnr) for picture in pictures]
+    return Tried(one, float(psnr(shown, fed)), aligned[0], aligned[-1])

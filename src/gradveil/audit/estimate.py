@@ -1,12 +1,14 @@
 """How long an audit will take, from a short probe on this machine."""
 
 import math
+from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from dataclasses import replace
 
 import torch
 
-from gradveil.audit.audit import Audit
+from gradveil.attacks import Attack
+from gradveil.audit.audit import PUBLIC, Audit
 from gradveil.audit.budget import measure_rate
 from gradveil.client import Client
 from gradveil.machine import Estimate, threads, time_call
@@ -18,10 +20,9 @@ PROBE_STEPS = 3
 def estimate_audit(audit: Audit, workers: int) -> Estimate:
     """Count the cells, the attacks on one image and the gradients of an audit that stops nowhere early, and time it."""
     settings = audit.settings
-    cells = len(audit.arms) * len(settings.phases) * len(audit.attacks)
-    attacks = cells * (settings.images + settings.canaries)
-    own = {name: attack.gradients for name, attack in audit.attacks.items()}
-    gradients = attacks // len(own) * sum(own.values())
+    models = len(audit.arms) * len(settings.phases)
+    cells, images = models * len(audit.attacks), settings.images + settings.canaries
+    gradients = models * sum(count_attacked(audit, one) * one.gradients for one in audit.attacks.values())
     steps = count_training_steps(audit)
     jobs = cells * math.ceil(settings.images / max(settings.group, settings.images_per_round))
     seconds = 0.0
@@ -30,10 +31,24 @@ def estimate_audit(audit: Audit, workers: int) -> Estimate:
         seconds += gradients / rate / max(1, min(workers, jobs))
     if steps:
         seconds += steps * time_training_step(audit) / max(1, min(workers, len(audit.arms)))
-    counts = {"cells": cells, "attacks on one image": attacks, "gradients": gradients, "training steps": steps}
-    uncounted = [name for name, number in own.items() if number == 0]
-    notes = (f"{', '.join(uncounted)}: takes no steps; its time is not in the estimate",) if uncounted else ()
-    return Estimate(counts, seconds, notes)
+    counts = {"cells": cells, "attacks on one image": cells * images, "gradients": gradients, "training steps": steps}
+    return Estimate(counts, seconds, tuple(name_uncounted(audit.attacks)))
+
+
+def count_attacked(audit: Audit, attack: Attack) -> int:
+    """Count the images that an attack is run on in a cell, with those that it rehearses on."""
+    settings = audit.settings
+    return settings.images + settings.canaries + (attack.rehearsed_images if settings.images_per_round == 1 else 0)
+
+
+def name_uncounted(attacks: Mapping[str, Attack]) -> Iterator[str]:
+    """Name the attacks whose time is not in the estimate, or not all of it."""
+    stepless = [name for name, attack in attacks.items() if attack.gradients == 0]
+    learning = [name for name, attack in attacks.items() if name not in stepless and attack.public_images > PUBLIC]
+    if stepless:
+        yield f"{', '.join(stepless)}: takes no steps; its time is not in the estimate"
+    if learning:
+        yield f"{', '.join(learning)}: learns on public images first; that time is not in the estimate"
 
 
 def count_training_steps(audit: Audit) -> int:

@@ -19,7 +19,7 @@ from gradveil.cli.options import (
 from gradveil.cli.progress import progress_bar
 from gradveil.cli.study_folders import prepare_folder, require_results
 from gradveil.errors import UnknownNameError
-from gradveil.experiments import ATTACKER_PARTS, ATTACKER_VERSIONS, AttackerStudy, attacker_cells, render_attackers
+from gradveil.experiments import ATTACKER_PARTS, AttackerStudy, attacker_cells, render_attackers
 from gradveil.results import record, to_json, write_file
 
 Parts = Annotated[
@@ -42,12 +42,12 @@ def attackers(
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Run `rehearsed` beside `modern` and versions of `standard`; a run that was stopped goes on where it was."""
+    """Run `standard` beside `modern` and its own earlier versions; a run that was stopped goes on where it was."""
     for name in part or []:
         if name not in ATTACKER_PARTS:
             raise UnknownNameError("part", name, ATTACKER_PARTS)
     console = make_console(quiet, as_json)
-    prepare_folder(out, table, ["cell"], "attackers", versions=ATTACKER_VERSIONS)
+    prepare_folder(out, table, ["cell"], "attackers")
     torch.set_num_threads(1)
     with progress_bar(console) as progress:
         named = {"grey": data, "colour": colour}

@@ -22,7 +22,7 @@ from gradveil.cli.progress import progress_bar
 from gradveil.cli.study_folders import prepare_folder, require_results
 from gradveil.errors import UnknownNameError
 from gradveil.experiments.batch_tables import make_lines, render_markdown
-from gradveil.experiments.batches import ATTACKS, IMAGES, MODELS, BatchStudy, cells
+from gradveil.experiments.batches import ATTACKS, IMAGES, MODELS, RUN, BatchStudy, cells
 from gradveil.experiments.versions import render_appendix
 from gradveil.results import record, to_json, write_file
 
@@ -58,7 +58,7 @@ def batches(
         if (model is None or one.model in model) and (attack is None or one.attack in attack)
     ]
     console = make_console(quiet, as_json)
-    prepare_folder(out, table, ["cell"], "batches")
+    prepare_folder(out, table, ["cell"], "batches", versions=RUN)
     torch.set_num_threads(1)
     with progress_bar(console) as progress:
         study = BatchStudy(out, None if table else data_sets.load(data, root, progress))

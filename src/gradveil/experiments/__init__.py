@@ -1,8 +1,8 @@
 """Published tables and figures, and our own: what runs, and how it renders."""
 
 from gradveil.experiments.attacker_tables import render_markdown as render_attackers
-from gradveil.experiments.attackers import ATTACKER_VERSIONS, AttackerStudy
 from gradveil.experiments.attackers import PARTS as ATTACKER_PARTS
+from gradveil.experiments.attackers import AttackerStudy
 from gradveil.experiments.attackers import cells as attacker_cells
 from gradveil.experiments.federated_parts import (
     FEDERATED_PARTS,
@@ -25,7 +25,6 @@ from gradveil.experiments.verdict_tables import render_markdown as render_verdic
 
 __all__ = [
     "ATTACKER_PARTS",
-    "ATTACKER_VERSIONS",
     "FEDERATED_PARTS",
     "LOCAL_STEPS_JOURNAL",
     "LOCAL_STEPS_PARTS",

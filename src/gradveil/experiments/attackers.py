@@ -1,18 +1,15 @@
-"""Is `rehearsed` ahead of breaching's `modern`, and never behind `standard`? What is run, and how.
-
-In the journal it is called `standard`, with its own version: that is what it may become.
-"""
+"""Is `standard` ahead of breaching's `modern`, and never behind its own earlier versions? What is run, and how."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from gradveil.attacks import REHEARSED_VERSION, Attack, Ensemble, LowestLoss, find_attack
+from gradveil.attacks import Attack, Ensemble, LowestLoss, find_attack
 from gradveil.audit import Audit, AuditSettings, Row, Rule
 from gradveil.data import DataSet, choose_private, choose_public
-from gradveil.experiments.versions import PRESENT, STANDARD, versions_of
+from gradveil.experiments.versions import PRESENT, versions_of
 from gradveil.journal import Journal
 from gradveil.study import OnProgress, WorkItem, run_missing
 from gradveil.training import FAST, TrainingSettings
@@ -29,19 +26,22 @@ KEPT = (
 )
 """What the journal keeps of a row."""
 TRAINING = replace(FAST, epochs=4, test_every=4, threads=1)
-ATTACKER_VERSIONS = {**PRESENT, STANDARD: REHEARSED_VERSION}
+COLOUR_TRAINING = replace(TRAINING, epochs=20, test_every=20)
+"""Ten classes of CIFAR-100 have 4,500 images to train on."""
+TRAININGS = {GREY: TRAINING, COLOUR: COLOUR_TRAINING}
 
 
 def earlier(version: int) -> Attack:
     """Return an earlier version: its members, and how it chose."""
-    members = rehearsed().members
-    left_out = {5: {"spear", "learned", "from learned"}, 6: {"learned", "from learned"}}[version]
-    kept = {name: member for name, member in members.items() if name not in left_out}
-    return Ensemble(kept, LowestLoss(looks_through=version == 5))
+    sixth = ensemble("standard-6")
+    if version == 6:
+        return sixth
+    kept = {name: member for name, member in sixth.members.items() if name != "spear"}
+    return Ensemble(kept, LowestLoss(looks_through=True))
 
 
-def rehearsed() -> Ensemble:
-    found = find_attack("rehearsed")
+def ensemble(name: str) -> Ensemble:
+    found = find_attack(name)
     assert isinstance(found, Ensemble)
     return found
 
@@ -53,8 +53,8 @@ def attackers() -> dict[str, Attack]:
         "fast": find_attack("fast"),
         "standard 5": earlier(5),
         "standard 6": earlier(6),
-        "standard": rehearsed(),
-        "standard, lowest loss": Ensemble(rehearsed().members),
+        "standard": ensemble("standard"),
+        "standard, lowest loss": Ensemble(ensemble("standard").members),
     }
 
 
@@ -129,7 +129,7 @@ class AttackerStudy:
 
     folder: Path
     data: Mapping[str, DataSet]
-    training: TrainingSettings = TRAINING
+    trainings: Mapping[str, TrainingSettings] = field(default_factory=lambda: dict(TRAININGS))
 
     def __post_init__(self) -> None:
         self.journal = Journal(self.folder / "journal.jsonl")
@@ -148,11 +148,11 @@ class AttackerStudy:
             run_missing(self.journal, items, crew, progress, "cells", identify)
 
     def describe(self, cell: Cell) -> dict[str, Any]:
-        return {"data": self.data[cell.data].name, "training": self.training.to_record(), **ATTACKER_VERSIONS}
+        return {"data": self.data[cell.data].name, "training": self.trainings[cell.data].to_record(), **PRESENT}
 
     def run_cell(self, cell: Cell, report: Report) -> dict[str, Any]:
         """Train the model if it is not there, and attack."""
-        audit = make_audit(self.data[cell.data], cell, self.training)
+        audit = make_audit(self.data[cell.data], cell, self.trainings[cell.data])
         models = self.folder / "models" / cell.data / cell.model / f"seed-{cell.seed}"
         audited = audit.run(progress=lambda _, share: report(round(100 * share), 100), models=models)
         seconds = [one.processor_seconds for one in audited.attacked]

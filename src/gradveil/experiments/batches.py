@@ -9,10 +9,10 @@ import torch
 from torch import nn
 
 from gradveil.attacks import change_noise, count_images
-from gradveil.audit import Audit, AuditSettings
+from gradveil.audit import AUDIT_VERSION, Audit, AuditSettings
 from gradveil.client import Client, Weights
-from gradveil.data import DataSet
-from gradveil.experiments.versions import PRESENT
+from gradveil.data import IMAGE_CHOICE, DataSet
+from gradveil.experiments.versions import CHOICE, KEY, STANDARD
 from gradveil.journal import Journal
 from gradveil.models import ModelSpec
 from gradveil.rng import generator
@@ -41,6 +41,8 @@ ATTACKS: dict[str, tuple[str, ...]] = {
 }
 """The attacks, and the models that each is run on: the first two refuse convolutions, the third is `spear` at `mlp`."""
 TRAINING = replace(FAST, epochs=3, test_every=3, threads=1)
+RUN = {KEY: AUDIT_VERSION, CHOICE: IMAGE_CHOICE, STANDARD: 6}
+"""The versions that lines are of; `standard` is not run, and the number is that of the day the study began."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +125,7 @@ class BatchStudy:
     def run(self, chosen: Sequence[BatchCell], progress: OnProgress) -> None:
         """Run the cells that the journal lacks."""
         assert self.data is not None
-        study = {"data": self.data.name, "training": self.training.to_record(), **PRESENT}
+        study = {"data": self.data.name, "training": self.training.to_record(), **RUN}
         items = [
             WorkItem({"cell": one.to_record(), "study": study}, CellRun(self, one), f"{one.attack}, {one.model}")
             for one in chosen

@@ -2,10 +2,10 @@ from dataclasses import replace
 
 import pytest
 
-from gradveil.attacks import STANDARD_VERSION
 from gradveil.errors import SettingsError
 from gradveil.experiments.paper.quirks import CIFAR10_STATISTICS, HALVED_LOSS
 from gradveil.experiments.paper.units import (
+    STUDIED_STANDARD,
     AttackUnit,
     ScoreUnit,
     SearchUnit,
@@ -63,7 +63,7 @@ def test_models_come_first_and_once_and_only_where_they_are_needed() -> None:
 
 def test_only_standard_depends_on_the_version_of_standard() -> None:
     assert ATTACK.versions()[STANDARD] is None
-    assert replace(ATTACK, attack="standard").versions()[STANDARD] == STANDARD_VERSION
+    assert replace(ATTACK, attack="standard").versions()[STANDARD] == STUDIED_STANDARD
 
 
 def test_names_say_what_is_run() -> None:

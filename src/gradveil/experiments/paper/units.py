@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Literal, final
 
-from gradveil.attacks import STANDARD_VERSION
 from gradveil.audit import AUDIT_VERSION
 from gradveil.data import IMAGE_CHOICE
 from gradveil.errors import SettingsError
@@ -21,6 +20,8 @@ Phase = Literal["init", "final"]
 Choice = Literal["balanced", "first"]
 ScoreName = Literal["s-pri", "s-acc"]
 DIGITS = 16
+STUDIED_STANDARD = 6
+"""The version of `standard` that the study was begun with, and that it attacks with (`standard-6`)."""
 
 
 class Recorded:
@@ -96,7 +97,7 @@ class AttackUnit(Recorded):
             )
 
     def versions(self) -> dict[str, int | None]:
-        standard = STANDARD_VERSION if self.attack == "standard" else None
+        standard = STUDIED_STANDARD if self.attack == "standard" else None
         return {**super().versions(), STANDARD: standard}
 
     def name(self) -> str:
