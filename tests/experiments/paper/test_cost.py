@@ -22,6 +22,7 @@ def test_the_cost_of_units() -> None:
     assert count_seconds(AttackUnit(MODEL, "none", "adam-cosine", 0, 6, steps=100)) == pytest.approx(6 * 100 * 0.01)
     assert count_seconds(AttackUnit(MODEL, "none", "fast", 0, 6, steps=100, epochs=3)) == pytest.approx(18.0)
     assert count_seconds(ScoreUnit(MODEL, "3", 100)) == pytest.approx(100 * 20 * 0.001)
+    assert count_seconds(AttackUnit(MODEL, "none", "learned", 0, 100)) == pytest.approx(5000 * 4 * 0.001)
     assert count_seconds(SearchUnit(MODEL, 1500, 100, 10)) > 0
 
 

@@ -1,18 +1,24 @@
 """Units run for real, on the small sample."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 from safetensors.torch import load_file
+from torch import Tensor
 
 from gradveil.attacks import GradientMatching
+from gradveil.audit import choose_candidates
 from gradveil.data import DataSet, ImageSet
+from gradveil.experiments.paper import jobs
 from gradveil.experiments.paper.cells import Cell
 from gradveil.experiments.paper.jobs import (
     Halved,
     UnitJob,
+    choose_known,
+    choose_learnt,
     choose_places,
     make_attack,
     make_local,
@@ -97,6 +103,28 @@ def test_wrong_updates_score_as_much_as_noise_and_far_less_than_an_exact_picture
     assert abs(found[1].mean("excess") or 0) < 0.5
     pictures = load_file(pictures_at(folder, exact))
     assert (pictures["rebuilt_fed"] - pictures["fed"]).abs().max() < 1e-3
+
+
+def test_who_learns_has_images_of_no_client_and_is_held_against_others(
+    data: DataSet, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unit = replace(ATTACK, attack="learned", steps=None, count=10, told=True)
+    attacked, learnt = set(choose_places(unit, data)), choose_learnt(unit, data)
+    assert len(learnt) == (len(data.test) - 10) // 2
+    assert not attacked & set(learnt)
+    assert torch.equal(choose_known(unit, data).images, data.test.images[learnt])
+    assert choose_learnt(ATTACK, data) == []
+    excluded: list[int] = []
+
+    def choose(data: DataSet, places: Sequence[int], labels: Tensor, seed: int) -> ImageSet:
+        excluded.extend(places)
+        return choose_candidates(data, places, labels, seed)
+
+    monkeypatch.setattr(jobs, "choose_candidates", choose)
+    rows = run(unit, data, folder)["rows"]
+    assert isinstance(rows, list)
+    assert [row["status"] for row in rows] == ["ok"] * 10
+    assert set(excluded) == attacked | set(learnt)
 
 
 def test_half_the_gradient_is_the_same_to_the_cosine_and_another_to_a_sum_of_squares(

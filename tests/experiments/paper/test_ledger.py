@@ -30,7 +30,7 @@ def test_a_finding_stands_with_its_interval_its_n_and_its_reason() -> None:
         *attacked(table.attacks(HYBRID, CPU.strongest, CORRECTED, CPU), 9, 8, 3.9),
     ]
     text = write_ledger(Material(CPU, results([{**one, "provenance": MADE} for one in lines])), "")
-    assert "| Claim 1: reconstruction attacks become infeasible | **fails** | 4 of 108 units |" in text
+    assert "| Claim 1: reconstruction attacks become infeasible | **fails** | 4 of 128 units |" in text
     assert "over wrong updates +4.0 ± 0.1 dB without, +3.9 ± 0.1 dB with the policy" in text
     assert "n = 12, 1 seed(s)" in text
     assert "4 lines: gradveil 0, commit abc" in text

@@ -1,3 +1,5 @@
+from collections.abc import Mapping
+
 import pytest
 
 from gradveil.experiments.paper.experiment import Material
@@ -6,8 +8,8 @@ from gradveil.experiments.paper.quirks import CORRECTED, FAITHFUL
 from gradveil.experiments.paper.scales import CPU, PAPERS, SMOKE
 from gradveil.experiments.paper.study import Line
 from gradveil.experiments.paper.table_1 import make_table
-from gradveil.experiments.paper.units import with_models
-from gradveil.experiments.paper.verdicts import FAILS, PARTLY, UNDECIDED
+from gradveil.experiments.paper.units import LEARNER, with_models
+from gradveil.experiments.paper.verdicts import FAILS, HOLDS, PARTLY, UNDECIDED
 from tests.experiments.paper.made_up import attacked, results, trained
 
 TABLE = make_table("a", CPU)
@@ -42,7 +44,7 @@ def test_policies_are_attacked_once_for_both_modes_and_only_the_strongest_attack
 
 def test_units_are_models_of_every_line_and_attacks_of_every_cell() -> None:
     units = with_models(TABLE.units(CPU))
-    assert len(units) == 5 + 2 * (5 + 1 + 5)
+    assert len(units) == 5 + 2 * (5 + 1 + 5) + 5, "whoever learns attacks all images of a cell at once"
     assert units[0] == TABLE.models(NONE, CPU)[0]
     assert len(make_table("a", PAPERS).models("random", PAPERS)) == 10 * 3
 
@@ -65,6 +67,28 @@ def test_the_verdict_of_a_line(gain: float, verdict: str) -> None:
 
 def test_a_line_that_was_not_run_decides_nothing() -> None:
     assert TABLE.judge("3-1-7", Material(CPU, results(lines(1.0)))).verdict == UNDECIDED
+
+
+def learnt(picked: Mapping[str, int]) -> list[Line]:
+    """Let a learner pick so many images out, by line, and miss the others."""
+    found: list[Line] = []
+    for label, count in picked.items():
+        for line in attacked(TABLE.attacks(label, LEARNER, CORRECTED, CPU), 12.0, 10.0, 1.0):
+            rows = [{**row, "identified_original": place < count} for place, row in enumerate(line["rows"])]
+            found.append({**line, "rows": rows})
+    return found
+
+
+@pytest.mark.parametrize(("picked", "verdict"), [(30, FAILS), (12, FAILS), (5, HOLDS)])
+def test_the_verdict_on_who_learns(picked: int, verdict: str) -> None:
+    trainings = [trained(model, 0.6) for label in TABLE.arms for model in TABLE.models(label, CPU)]
+    material = Material(CPU, results(trainings, learnt({NONE: 40, HYBRID: picked})))
+    found = TABLE.judge_learner(HYBRID, material)
+    assert found.verdict == verdict
+    assert "picked out 40% (30–50%) without" in found.measured
+    assert "n = 100 and 100" in found.measured
+    assert [name for name, _ in TABLE.parts("some", material)] == ["some, `standard`", "some, `learned`"]
+    assert TABLE.judge_learner("3-1-7", material).verdict == UNDECIDED
 
 
 def test_arms_of_policies() -> None:

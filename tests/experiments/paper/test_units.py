@@ -2,9 +2,12 @@ from dataclasses import replace
 
 import pytest
 
+from gradveil.attacks import LEARNED_VERSION
 from gradveil.errors import SettingsError
 from gradveil.experiments.paper.quirks import CIFAR10_STATISTICS, HALVED_LOSS
 from gradveil.experiments.paper.units import (
+    LEARNED,
+    LEARNER,
     STUDIED_STANDARD,
     AttackUnit,
     ScoreUnit,
@@ -61,9 +64,11 @@ def test_models_come_first_and_once_and_only_where_they_are_needed() -> None:
     assert data_of(fresh) == data_of(MODEL) == "sample"
 
 
-def test_only_standard_depends_on_the_version_of_standard() -> None:
+def test_versions_of_attacks_are_only_of_what_has_them() -> None:
     assert ATTACK.versions()[STANDARD] is None
     assert replace(ATTACK, attack="standard").versions()[STANDARD] == STUDIED_STANDARD
+    assert LEARNED not in ATTACK.versions()
+    assert replace(ATTACK, attack=LEARNER).versions()[LEARNED] == LEARNED_VERSION
 
 
 def test_names_say_what_is_run() -> None:

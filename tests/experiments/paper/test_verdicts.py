@@ -17,6 +17,7 @@ from gradveil.experiments.paper.verdicts import (
     judge_difference,
     judge_layers,
     judge_leak,
+    judge_picked,
     judge_protection,
     judge_spread,
     limit_by_accuracy,
@@ -49,6 +50,24 @@ def test_protection(
     control: ClusterInterval | None, protected: ClusterInterval | None, drop: ClusterInterval | None, verdict: str
 ) -> None:
     assert judge_protection(control, protected, drop).verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("control", "protected", "verdict"),
+    [
+        ((50, 100), (20, 100), FAILS),
+        ((50, 100), (49, 100), FAILS),
+        ((50, 100), (5, 100), HOLDS),
+        ((12, 100), (8, 100), UNDECIDED),
+        ((8, 100), (2, 100), UNDECIDED),
+        ((20, 31), (10, 100), UNDECIDED),
+        ((0, 0), (10, 100), UNDECIDED),
+    ],
+)
+def test_who_is_picked_out_is_not_hidden(control: tuple[int, int], protected: tuple[int, int], verdict: str) -> None:
+    found = judge_picked(control, protected, 0.05)
+    assert found.verdict == verdict
+    assert verdict == UNDECIDED or "chance 5%" in found.measured
 
 
 def test_a_policy_that_costs_much_accuracy_holds_partly_at_best() -> None:

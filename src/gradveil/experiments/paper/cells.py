@@ -30,17 +30,19 @@ def attack_units(
     *,
     quirks: Sequence[str] = (),
     images: int | None = None,
+    group: int | None = None,
     told: bool = False,
 ) -> list[AttackUnit]:
     """Attack the images of a cell in groups, on the model of each seed."""
     count = scale.images if images is None else images
+    size = scale.group if group is None else group
     return [
         AttackUnit(
             model,
             arm,
             attack,
             first,
-            min(scale.group, count - first),
+            min(size, count - first),
             steps=scale.steps.get(attack),
             restarts=scale.restarts.get(attack),
             told=told,
@@ -48,7 +50,7 @@ def attack_units(
             quirks=attack_quirks(attack, quirks),
         )
         for model in models
-        for first in range(0, count, scale.group)
+        for first in range(0, count, size)
     ]
 
 

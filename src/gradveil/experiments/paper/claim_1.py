@@ -15,8 +15,8 @@ def list_units(scale: Scale) -> list[Unit]:
 
 
 def judge(material: Material) -> Finding:
-    """Judge the hybrid of each network against the strongest attack, which is told of it."""
-    parts = [(PAIRS[letter], make_table(letter, material.scale).judge(HYBRID, material)) for letter in PAIRS]
+    """Judge the hybrid of each network against attackers who are told of it."""
+    parts = [part for letter in PAIRS for part in make_table(letter, material.scale).parts(PAIRS[letter], material)]
     return combine(parts)
 
 
@@ -37,7 +37,9 @@ CLAIM = make_claim(
         "class), must surely fall under the hybrid, and surely "
         f"below {EPSILON:g} dB on {AT_CHANCE_IMAGES} images or more, for at most {ACCURACY_COST:g} points of accuracy, "
         "with all four networks; the control is `crop-flip`. It fails where it surely falls by less than "
-        f"{EPSILON:g} dB.",
+        f"{EPSILON:g} dB. And who learns on public images must no longer surely pick the image out of 20 of its class "
+        "more often than by chance, and surely less often than without the policy; it fails where the image is still "
+        "surely picked out.",
         judge,
     ),
     list_units,

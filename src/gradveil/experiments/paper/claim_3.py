@@ -2,7 +2,6 @@
 
 from gradveil.experiments.paper.claims import make_claim
 from gradveil.experiments.paper.experiment import Claim, Material
-from gradveil.experiments.paper.policy_table import HYBRID
 from gradveil.experiments.paper.published import PAIRS
 from gradveil.experiments.paper.scales import Scale
 from gradveil.experiments.paper.table_4 import SOURCES, make_table
@@ -16,7 +15,7 @@ def list_units(scale: Scale) -> list[Unit]:
 
 def judge(material: Material) -> Finding:
     """Judge the transferred hybrid of both networks."""
-    parts = [(PAIRS[letter], make_table(letter, material.scale).judge(HYBRID, material)) for letter in SOURCES]
+    parts = [part for letter in SOURCES for part in make_table(letter, material.scale).parts(PAIRS[letter], material)]
     return combine(parts)
 
 

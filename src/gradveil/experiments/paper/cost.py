@@ -13,7 +13,7 @@ from gradveil.client import Client
 from gradveil.experiments.paper.jobs import make_attack
 from gradveil.experiments.paper.scales import CIFAR, FASHION, SAMPLE, TINY, TINY_100
 from gradveil.experiments.paper.sources import SMALL_TRAIN
-from gradveil.experiments.paper.units import AttackUnit, ScoreUnit, SearchUnit, TrainUnit, Unit, data_of
+from gradveil.experiments.paper.units import LEARNER, AttackUnit, ScoreUnit, SearchUnit, TrainUnit, Unit, data_of
 from gradveil.machine import threads
 from gradveil.rng import generator
 from gradveil.scores import find_quadrature
@@ -30,6 +30,8 @@ SHAPES = {
 BATCH, TARGETS, STEPS = 16, 6, 5
 SLOW = 1.0
 """An attack step of so many seconds is timed once only."""
+LEARNT, DRAWS = 5000, 4
+"""Public images that are learnt from, and how often each is released; the training of the map comes on top."""
 SEARCHED_SHARE = 0.25
 """What racing computes of all scores, about."""
 
@@ -91,6 +93,8 @@ def count_seconds(unit: Unit) -> float:
         images = SHAPES[data][2] * unit.training.fraction * unit.training.epochs
         return images * measure_speed(unit.model, data).gradient
     speed = measure_speed(unit.model.model, data)
+    if isinstance(unit, AttackUnit) and unit.attack == LEARNER:
+        return LEARNT * DRAWS * speed.gradient
     if isinstance(unit, AttackUnit):
         return unit.count * make_attack(unit).gradients * speed.step * (unit.epochs or 1)
     if isinstance(unit, SearchUnit):

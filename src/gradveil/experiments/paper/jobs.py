@@ -141,9 +141,9 @@ def attack_unit(unit: AttackUnit, data: DataSet, folder: Path, device: str, repo
     spec, weights = load_weights(unit.model, unit.phase, data, folder)
     seed = unit.model.seed
     scene = Scene(spec, weights, released, unit.phase, make_local(unit), None, True, unit.told, seed)
-    public = choose_public(data, min(PUBLIC, len(data.train) // 2), seed).batch()
     shares = tuple((share,) for share in make_shares(unit, data))
-    attacked = CellJob(scene, shares, make_attack(unit), unit.attack, public, device, keep_history=True).run(report)
+    attack, public = make_attack(unit), choose_known(unit, data)
+    attacked = CellJob(scene, shares, attack, unit.attack, public, device, keep_history=True).run(report)
     scored = score_cell(unit, data, arm, attacked)
     keep_pictures(pictures_at(folder, unit), attacked)
     pairs = zip(scored.pairs(), attacked, strict=True)
@@ -169,6 +169,24 @@ def choose_places(unit: AttackUnit, data: DataSet) -> list[int]:
     return list(every[unit.first : end])
 
 
+def choose_known(unit: AttackUnit, data: DataSet) -> Batch:
+    """Choose the attacker's public images: training images, or test images if it learns from them."""
+    places = choose_learnt(unit, data)
+    if places:
+        return Batch(data.test.images[places], data.test.labels[places])
+    return choose_public(data, min(PUBLIC, len(data.train) // 2), unit.model.seed).batch()
+
+
+def choose_learnt(unit: AttackUnit, data: DataSet) -> list[int]:
+    """Choose what an attacker learns from: at most half of the test images that are not attacked.
+
+    The clients trained on all training images, and what is learnt from must be none of theirs.
+    """
+    wanted, end = make_attack(unit).public_images, unit.first + unit.count
+    last = end + min(wanted, (len(data.test) - end) // 2)
+    return list(choose_attacked(data, last, unit.model.seed)[end:]) if wanted > PUBLIC else []
+
+
 def make_shares(unit: AttackUnit, data: DataSet) -> list[Share]:
     """Deal the attacked images to clients."""
     places, size = choose_places(unit, data), unit.per_client
@@ -186,11 +204,12 @@ def make_attack(unit: AttackUnit) -> Attack:
 
 
 def score_cell(unit: AttackUnit, data: DataSet, arm: Arm, attacked: Sequence[Attacked]) -> Cell:
-    """Score what was rebuilt, round by round."""
+    """Score what was rebuilt, round by round; what was learnt from is none of the images that it is held against."""
     size, seed = unit.per_client, unit.model.seed
     floors = find_floors(data, arm, FloorSettings(unit.floor_images, True, size, seed))
     every = choose_places(replace(unit, first=0, count=unit.first + unit.count), data)
-    pool = choose_candidates(data, every, data.test.labels[choose_places(unit, data)], seed)
+    known = [*every, *choose_learnt(unit, data)]
+    pool = choose_candidates(data, known, data.test.labels[choose_places(unit, data)], seed)
     scorer = Scorer(floors, Candidates(pool, arm, floors, seed), EPSILON, True, seed)
     rounds = [attacked[start : start + size] for start in range(0, len(attacked), size)]
     return scorer.score_cell(unit.arm, unit.phase, unit.attack, rounds)

@@ -21,8 +21,8 @@ from gradveil.experiments.paper.text import (
     write_share,
     write_table,
 )
-from gradveil.experiments.paper.units import AttackUnit, TrainUnit, Unit
-from gradveil.experiments.paper.verdicts import Finding, judge_protection, limit_by_accuracy
+from gradveil.experiments.paper.units import LEARNER, AttackUnit, TrainUnit, Unit
+from gradveil.experiments.paper.verdicts import Finding, judge_picked, judge_protection, limit_by_accuracy
 
 NONE, HYBRID = "none", "hybrid"
 BASE = "crop-flip"
@@ -50,20 +50,21 @@ class PolicyTable:
 
     def attacks(self, label: str, attack: str, quirks: Sequence[str], scale: Scale) -> list[AttackUnit]:
         """List the attacks of a line: on each of its models, what clients of its arm release."""
-        told = attack != PUBLISHED_ATTACK
+        told, images = attack != PUBLISHED_ATTACK, scale.learner_images if attack == LEARNER else None
         found: list[AttackUnit] = []
         for model in self.models(label, scale):
             arm = undefended_arm(quirks) if label == NONE else model.arm
-            found += attack_units([model], arm, attack, scale, quirks=quirks, told=told)
+            found += attack_units([model], arm, attack, scale, quirks=quirks, images=images, group=images, told=told)
         return found
 
     def cell(self, label: str, attack: str, quirks: Sequence[str], material: Material) -> Cell:
         return Cell.of(self.attacks(label, attack, quirks, material.scale), material.results)
 
     def units(self, scale: Scale) -> list[Unit]:
-        """List what runs: the published attack first, then the strongest one."""
+        """List what runs: the published attack first, then the learner and the strongest one."""
         cells = [(label, PUBLISHED_ATTACK, quirks) for quirks in (FAITHFUL, CORRECTED) for label in self.arms]
-        cells += [(label, scale.strongest, CORRECTED) for label in dict.fromkeys((NONE, HYBRID, *self.arms))]
+        others = dict.fromkeys((NONE, HYBRID, *self.arms))
+        cells += [(label, attack, CORRECTED) for attack in (LEARNER, scale.strongest) for label in others]
         models = [model for label in self.arms for model in self.models(label, scale)]
         return [*models, *(unit for cell in cells for unit in self.attacks(*cell, scale))]
 
@@ -80,7 +81,8 @@ class PolicyTable:
             *write_table(FAITHFUL_COLUMNS, [self.faithful_line(label, material) for label in self.arms]),
             "",
             "Corrected: the control is `crop-flip`. Gains are over the best guess without an update; aligned: after "
-            "the best flip, shift and lighting; ± half the 95% interval. The strongest attack is told the policy. "
+            "the best flip, shift and lighting; ± half the 95% interval. `learned`, who inverts updates after learning "
+            "on public images, and the strongest gradient matching are told the policy. "
             f"{ABOUT_EXCESS}",
             "",
             *write_table(CORRECTED_COLUMNS, self.corrected_lines(material)),
@@ -105,7 +107,7 @@ class PolicyTable:
         return write_percent(accuracy_of(models, material.results))
 
     def corrected_lines(self, material: Material) -> list[list[str]]:
-        attacks = dict.fromkeys((PUBLISHED_ATTACK, material.scale.strongest))
+        attacks = dict.fromkeys((PUBLISHED_ATTACK, material.scale.strongest, LEARNER))
         return [self.corrected_line(label, attack, material) for attack in attacks for label in self.arms]
 
     def corrected_line(self, label: str, attack: str, material: Material) -> list[str]:
@@ -129,8 +131,24 @@ class PolicyTable:
         attack = material.scale.strongest
         control, cell = (self.cell(name, attack, CORRECTED, material) for name in (NONE, label))
         found = judge_protection(control.interval("excess"), cell.interval("excess"), control.less(cell, "excess"))
+        return self.limit(found, label, material)
+
+    def judge_learner(self, label: str, material: Material) -> Finding:
+        """Judge whether a line's policy keeps who learns from picking the image out, and at what cost."""
+        control, cell = (self.cell(name, LEARNER, CORRECTED, material) for name in (NONE, label))
+        before, after = (one.share("identified_original") for one in (control, cell))
+        return self.limit(judge_picked(before, after, cell.chance() if after[1] else 0.0), label, material)
+
+    def limit(self, finding: Finding, label: str, material: Material) -> Finding:
         plain, defended = (accuracy_of(self.models(name, material.scale), material.results) for name in (NONE, label))
-        return limit_by_accuracy(found, plain, defended)
+        return limit_by_accuracy(finding, plain, defended)
+
+    def parts(self, name: str, material: Material) -> list[tuple[str, Finding]]:
+        """Judge the hybrid against the strongest gradient matching and against who learns."""
+        return [
+            (f"{name}, `{material.scale.strongest}`", self.judge(HYBRID, material)),
+            (f"{name}, `{LEARNER}`", self.judge_learner(HYBRID, material)),
+        ]
 
 
 def name_line(label: str) -> str:

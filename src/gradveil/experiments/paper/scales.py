@@ -22,9 +22,9 @@ class Scale:
     """Everything that differs between the sizes.
 
     `networks` has P's four pairs by letter, and `tiny` the one of R's extensions; `semi` is the semi-trained model that
-    scores are computed on. A cell is `images` attacked in groups of `group`. `steps` and `restarts` replace those of
-    the attacks that they name. `random` are the arms of the line "random". `decides` says whether findings may be read
-    off the results.
+    scores are computed on. A cell is `images` attacked in groups of `group`; whoever learns attacks `learner_images`.
+    `steps` and `restarts` replace those of the attacks that they name. `random` are the arms of the line "random".
+    `decides` says whether findings may be read off the results.
     """
 
     name: str
@@ -41,6 +41,7 @@ class Scale:
     restarts: dict[str, int]
     random: tuple[str, ...]
     strongest: str
+    learner_images: int
     floor_images: int | None
     scored_images: int
     correlation_policies: int
@@ -76,6 +77,7 @@ SMOKE = Scale(
     restarts={"lbfgs-cosine": 2},
     random=("policy:19-1-18",),
     strongest="fast",
+    learner_images=4,
     floor_images=100,
     scored_images=4,
     correlation_policies=8,
@@ -116,6 +118,7 @@ CPU = Scale(
     restarts={"lbfgs-cosine": 2},
     random=("policy:19-1-18",),
     strongest="standard",
+    learner_images=100,
     floor_images=None,
     scored_images=100,
     correlation_policies=50,
@@ -151,6 +154,7 @@ PAPERS = Scale(
     restarts={},
     random=tuple(f"random-policy:{number}" for number in range(10)),
     strongest="standard",
+    learner_images=200,
     floor_images=None,
     scored_images=100,
     correlation_policies=100,

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Literal, final
 
+from gradveil.attacks import LEARNED_VERSION
 from gradveil.audit import AUDIT_VERSION
 from gradveil.data import IMAGE_CHOICE
 from gradveil.errors import SettingsError
@@ -20,6 +21,7 @@ Phase = Literal["init", "final"]
 Choice = Literal["balanced", "first"]
 ScoreName = Literal["s-pri", "s-acc"]
 DIGITS = 16
+LEARNER, LEARNED = "learned", "learned_version"
 STUDIED_STANDARD = 6
 """The version of `standard` that the study was begun with, and that it attacks with (`standard-6`)."""
 
@@ -98,7 +100,8 @@ class AttackUnit(Recorded):
 
     def versions(self) -> dict[str, int | None]:
         standard = STUDIED_STANDARD if self.attack == "standard" else None
-        return {**super().versions(), STANDARD: standard}
+        learned = {LEARNED: LEARNED_VERSION} if self.attack == LEARNER else {}
+        return {**super().versions(), STANDARD: standard, **learned}
 
     def name(self) -> str:
         return f"{self.attack} on {self.model.model}, {self.model.data}, {self.arm}, images from {self.first}"

@@ -10,7 +10,7 @@ from typing import Literal
 
 from scipy import stats
 
-from gradveil.metrics import ClusterInterval
+from gradveil.metrics import ClusterInterval, rate_interval
 
 Verdict = Literal["holds", "partly", "fails", "not decidable at this scale"]
 HOLDS: Verdict = "holds"
@@ -92,6 +92,32 @@ def judge_protection(
     if drop.low > 0:
         return Finding(PARTLY, f"the gain falls, but not surely below {EPSILON:g} dB", measured)
     return undecided("the interval of the drop includes both none and a large one", measured)
+
+
+def judge_picked(control: tuple[int, int], protected: tuple[int, int], chance: float) -> Finding:
+    """Judge whether a policy keeps images from being picked out: how often, of how many, without and with it."""
+    if min(control[1], protected[1]) == 0:
+        return undecided("a cell was not run", "not run")
+    before, after = (rate_interval(*share) for share in (control, protected))
+    shown = [
+        f"{100 * found / count:.0f}% ({100 * low:.0f}–{100 * high:.0f}%)"
+        for (found, count), (low, high) in zip((control, protected), (before, after), strict=True)
+    ]
+    measured = (
+        f"picked out {shown[0]} without, {shown[1]} with the policy, chance {100 * chance:.0f}%, "
+        f"n = {control[1]} and {protected[1]}"
+    )
+    if min(control[1], protected[1]) < AT_CHANCE_IMAGES:
+        return undecided(f"fewer than {AT_CHANCE_IMAGES} images", measured)
+    if before[0] <= chance:
+        return undecided("without a policy images are not surely picked out, so none can be hidden", measured)
+    if after[0] > chance:
+        return Finding(FAILS, "with the policy images are still surely picked out more often than by chance", measured)
+    if after[1] < before[0]:
+        return Finding(
+            HOLDS, "with the policy they surely are less often, and not surely more often than chance", measured
+        )
+    return undecided("with the policy it may be chance, or as often as without", measured)
 
 
 def limit_by_accuracy(finding: Finding, plain: float | None, defended: float | None) -> Finding:
