@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from gradveil.attacks import find_attack
+from gradveil.attacks import STANDARD_VERSION, find_attack
 from gradveil.audit import AUDIT_VERSION, WORDS, AuditSettings, run_audit
 from gradveil.data import DataSet
 from gradveil.errors import SettingsError
@@ -54,6 +54,7 @@ class Validation:
             "training": training,
             "steps": self.steps,
             "audit_version": AUDIT_VERSION,
+            "standard_version": STANDARD_VERSION,
         }
 
 

@@ -57,7 +57,7 @@ def test_claim_1_needs_all_four_networks() -> None:
     assert judge_claim_1(dict.fromkeys(PAIRS, 3.95)).verdict == FAILS
     assert judge_claim_1({"a": 3.95, "b": 2.0}).verdict == PARTLY
     assert judge_claim_1(dict.fromkeys(PAIRS, 0.0)).verdict == PARTLY
-    assert f"{PAIRS['d']}, `standard`" in dict(judge_claim_1({"a": 3.95}).parts)
+    assert f"{PAIRS['d']}, `standard-6`" in dict(judge_claim_1({"a": 3.95}).parts)
 
 
 @pytest.mark.parametrize(("hybrid", "verdict"), [(0.60, HOLDS), (0.57, PARTLY), (0.50, FAILS)])

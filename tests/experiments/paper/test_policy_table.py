@@ -54,7 +54,7 @@ def test_a_table_stands_beside_the_published_one() -> None:
     assert "| no policy | 13.88 / 76.88 | 12.15 ± 2.06 / 78.11 | 15.00 ± 0.09 | 12 | 12.50 | 60.0 |" in text
     assert "| hybrid | 7.64 / 77.92 | 8.25 ± 1.64 / 77.47 | 9.00 ± 0.09 | 12 | 8.50 | 60.0 |" in text
     assert "| 3-1-7 | 6.579 / 70.56 | 6.77 ± 0.88 / 71.59 | not run | 0 of 12 | not run | 60.0 |" in text
-    assert "| `crop-flip` | `standard` | 12 | 12.00 | +2.0 ± 0.1 | +4.0 ± 0.1 | +3.0 ± 0.1 | 12 of 12" in text
+    assert "| `crop-flip` | `standard-6` | 12 | 12.00 | +2.0 ± 0.1 | +4.0 ± 0.1 | +3.0 ± 0.1 | 12 of 12" in text
 
 
 @pytest.mark.parametrize(("gain", "verdict"), [(0.2, PARTLY), (2.0, PARTLY), (3.9, FAILS)])
@@ -87,7 +87,7 @@ def test_the_verdict_on_who_learns(picked: int, verdict: str) -> None:
     assert found.verdict == verdict
     assert "picked out 40% (30–50%) without" in found.measured
     assert "n = 100 and 100" in found.measured
-    assert [name for name, _ in TABLE.parts("some", material)] == ["some, `standard`", "some, `learned`"]
+    assert [name for name, _ in TABLE.parts("some", material)] == ["some, `standard-6`", "some, `learned`"]
     assert TABLE.judge_learner("3-1-7", material).verdict == UNDECIDED
 
 

@@ -33,8 +33,8 @@ CLAIM = make_claim(
         "Augmenting training samples with carefully selected policies makes reconstruction attacks infeasible.",
         f"yes: PSNR falls from none to hybrid, {published(P)} (Tables 1a–d).",
         f"yes on average, though some images stay badly protected: {published(R)} (Tables 1a–d).",
-        "the strongest attack's aligned score at T(x) or x, less that of wrong updates (those of other images of the "
-        "class), must surely fall under the hybrid, and surely "
+        "the aligned score of the strongest gradient matching at T(x) or x, less that of wrong updates (those of other "
+        "images of the class), must surely fall under the hybrid, and surely "
         f"below {EPSILON:g} dB on {AT_CHANCE_IMAGES} images or more, for at most {ACCURACY_COST:g} points of accuracy, "
         "with all four networks; the control is `crop-flip`. It fails where it surely falls by less than "
         f"{EPSILON:g} dB. And who learns on public images must no longer surely pick the image out of 20 of its class "

@@ -31,7 +31,7 @@ from gradveil.client import Weights
 from gradveil.data import DataSet, choose_attacked, choose_public
 from gradveil.defences import Arm, Defence, Hook, build_defended, parse_arm
 from gradveil.experiments.paper.quirks import CIFAR10_MEAN, CIFAR10_STATISTICS, CIFAR10_STD, HALVED_LOSS
-from gradveil.experiments.paper.units import STUDIED_STANDARD, AttackUnit, ScoreUnit, SearchUnit, TrainUnit, Unit
+from gradveil.experiments.paper.units import AttackUnit, ScoreUnit, SearchUnit, TrainUnit, Unit, recipe_of
 from gradveil.losses import Loss, parse_loss
 from gradveil.models import ModelSpec
 from gradveil.results import PRIVATE, write_file
@@ -196,7 +196,7 @@ def make_shares(unit: AttackUnit, data: DataSet) -> list[Share]:
 
 def make_attack(unit: AttackUnit) -> Attack:
     """Make the attack with its own steps and restarts, or with those of the scale."""
-    attack = find_attack(f"standard-{STUDIED_STANDARD}" if unit.attack == "standard" else unit.attack)
+    attack = find_attack(recipe_of(unit.attack))
     if unit.restarts is not None:
         assert isinstance(attack, GradientMatching)
         attack = replace(attack, restarts=replace(attack.restarts, count=unit.restarts))

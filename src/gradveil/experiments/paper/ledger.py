@@ -25,7 +25,7 @@ RULES_CHANGED = (
     "- Milder, K's points: an attack that finds nothing does not refute that images leak.",
     "- Stricter, every claim about leaks: a score counts only over what the updates of other images of the class "
     "score, not over chance.",
-    "- Stricter, claims 1 and 3 and extension 1: an attacker who learns, `learned`, was added, because `standard` "
+    "- Stricter, claims 1 and 3 and extension 1: an attacker who learns, `learned`, was added, because `standard-6` "
     "found nothing that was certain with or without a policy. Its rule was written before it was run on these "
     "networks.",
 )

@@ -21,7 +21,7 @@ from gradveil.experiments.paper.text import (
     write_share,
     write_table,
 )
-from gradveil.experiments.paper.units import LEARNER, AttackUnit, TrainUnit, Unit
+from gradveil.experiments.paper.units import LEARNER, AttackUnit, TrainUnit, Unit, recipe_of
 from gradveil.experiments.paper.verdicts import Finding, judge_picked, judge_protection, limit_by_accuracy
 
 NONE, HYBRID = "none", "hybrid"
@@ -115,7 +115,7 @@ class PolicyTable:
         control = self.cell(NONE, attack, CORRECTED, material)
         return [
             f"`{BASE}`" if label == NONE else name_line(label),
-            f"`{attack}`",
+            f"`{recipe_of(attack)}`",
             write_count(cell),
             write_mean(cell, "floor_transformed"),
             write_interval(cell.interval("gain")),
@@ -146,7 +146,7 @@ class PolicyTable:
     def parts(self, name: str, material: Material) -> list[tuple[str, Finding]]:
         """Judge the hybrid against the strongest gradient matching and against who learns."""
         return [
-            (f"{name}, `{material.scale.strongest}`", self.judge(HYBRID, material)),
+            (f"{name}, `{recipe_of(material.scale.strongest)}`", self.judge(HYBRID, material)),
             (f"{name}, `{LEARNER}`", self.judge_learner(HYBRID, material)),
         ]
 

@@ -23,7 +23,7 @@ ScoreName = Literal["s-pri", "s-acc"]
 DIGITS = 16
 LEARNER, LEARNED = "learned", "learned_version"
 STUDIED_STANDARD = 6
-"""The version of `standard` that the study was begun with, and that it attacks with (`standard-6`)."""
+"""The version of `standard` that the study was begun with, and goes on with."""
 
 
 class Recorded:
@@ -143,6 +143,11 @@ class SearchUnit(Recorded):
 
 
 Unit = TrainUnit | AttackUnit | ScoreUnit | SearchUnit
+
+
+def recipe_of(attack: str) -> str:
+    """Name the recipe of an attack: what the journal calls `standard` is the version that the study was begun with."""
+    return f"standard-{STUDIED_STANDARD}" if attack == "standard" else attack
 
 
 def check_quirks(quirks: Sequence[str], allowed: Sequence[str]) -> None:
