@@ -10,7 +10,7 @@ from gradveil import data
 from gradveil.attacks import Ensemble, LowestLoss
 from gradveil.data import DataSet
 from gradveil.defences import parse_arm
-from gradveil.experiments.attackers import PARTS, TRAINING, AttackerStudy, Cell, attackers, cells, make_audit
+from gradveil.experiments.attackers import PARTS, TRAINING, UNTOLD, AttackerStudy, Cell, attackers, cells, make_audit
 from gradveil.study import silent
 
 CELL = Cell("versions", "grey", "mlp", "none", "final", 1, "standard", 4, share=0.01)
@@ -39,6 +39,11 @@ def test_every_cell_is_there_once_and_can_be_attacked() -> None:
     )
     assert [cell.images for cell in cells(["modern"])] == [32] * 5
     assert {cell.part for cell in every} == set(PARTS)
+    told = cells(["told"])
+    assert [cell.attacker for cell in told[:2]] == ["standard", UNTOLD]
+    audits = [make_audit(small_data(), replace(cell, images=2), TRAINING).settings for cell in told[:2]]
+    assert [one.knows_defence for one in audits] == [True, False]
+    assert audits[0].arms == audits[1].arms
 
 
 def test_earlier_versions_are_what_they_were() -> None:

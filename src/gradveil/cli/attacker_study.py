@@ -1,4 +1,4 @@
-"""`gradveil reproduce attackers`: is `standard` ahead of `modern`, and never behind its own earlier versions?"""
+"""`gradveil reproduce attackers`: is `standard` ahead of `modern`, and never behind its versions, nor when told?"""
 
 from pathlib import Path
 from typing import Annotated

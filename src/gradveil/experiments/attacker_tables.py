@@ -134,6 +134,7 @@ def render_models(runs: Sequence[Ran]) -> list[str]:
 TITLES = {
     "modern": "`standard` against breaching's `modern`, at about equal time",
     "versions": "`standard` against its earlier versions",
+    "told": "`standard`, told of the policy, against itself, not told",
 }
 
 

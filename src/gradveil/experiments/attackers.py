@@ -1,4 +1,4 @@
-"""Is `standard` ahead of breaching's `modern`, and never behind its own earlier versions? What is run, and how."""
+"""Is `standard` ahead of `modern`, never behind its earlier versions, nor when it is told? What is run, and how."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -15,9 +15,10 @@ from gradveil.study import OnProgress, WorkItem, run_missing
 from gradveil.training import FAST, TrainingSettings
 from gradveil.workers import Report, Workers
 
-PARTS = ("modern", "versions")
+PARTS = ("modern", "versions", "told")
 GREY, COLOUR = "grey", "colour"
 PUBLIC = 500
+UNTOLD = "standard, not told"
 NEVER = 1000.0
 """No image reaches so many decibels: nothing is attacked once more to confirm it."""
 KEPT = (
@@ -55,6 +56,7 @@ def attackers() -> dict[str, Attack]:
         "standard 6": earlier(6),
         "standard": ensemble("standard"),
         "standard, lowest loss": Ensemble(ensemble("standard").members),
+        UNTOLD: ensemble("standard"),
     }
 
 
@@ -118,8 +120,16 @@ def version_cells(images: int = 16) -> Iterator[Cell]:
             yield Cell(*place, "standard 5", images, share=0.1)
 
 
+def told_cells(images: int = 32) -> Iterator[Cell]:
+    """Compare with whoever is not told of the policy."""
+    for arm in ("crop-flip", *(f"policy:{policy},no-base" for policy in ("3-1-7", "43-18-18", "3-1-7+43-18-18"))):
+        for phase in ("init", "final"):
+            place = ("told", GREY, "lenet-relu", arm, phase, 1)
+            yield from (Cell(*place, attacker, images, share=0.1) for attacker in ("standard", UNTOLD))
+
+
 def cells(parts: Sequence[str] = PARTS) -> list[Cell]:
-    made = {"modern": modern_cells, "versions": version_cells}
+    made = {"modern": modern_cells, "versions": version_cells, "told": told_cells}
     return [cell for part in parts for cell in made[part]()]
 
 
@@ -181,7 +191,7 @@ def make_audit(data: DataSet, cell: Cell, training: TrainingSettings) -> Audit:
         attacks=(cell.attacker,),
         images=cell.images,
         images_per_client=cell.batch,
-        knows_defence=True,
+        knows_defence=cell.attacker != UNTOLD,
         training=training,
         group=cell.images,
         stop_early=False,
