@@ -54,8 +54,9 @@ def test_what_policies_hide_is_as_measured() -> None:
 def test_the_published_fall_is_that_of_the_ledger() -> None:
     ledger = (ROOT / "docs" / "reproduction.md").read_text()
     line = next(line for line in ledger.splitlines() if line.startswith("| CIFAR-100 with ResNet20 | 13.9 →"))
-    _, _, _, ours, chance, count, excess = (cell.strip() for cell in line.strip("|").split("|"))
+    _, _, _, ours, chance, count, excess, picked = (cell.strip() for cell in line.strip("|").split("|"))
     text = " ".join(README.read_text().split())
     assert f"falls from {ours} dB under the hybrid" in text
     assert f"scores {chance} dB there (n = {count}," in text
     assert f"the attack finds {excess} dB" in text
+    assert f"picks the true image out of 20 of its class {picked}" in text

@@ -27,7 +27,17 @@ def entry(attacker: str, gains: list[float], seconds: float, failed: int = 0) ->
         }
         for image, gain in enumerate(gains)
     ]
-    cell = Cell("modern", "colour", "convnet-16", "none", "final", 1, attacker, len(gains), gradients=9)
+    cell = Cell(
+        "modern",
+        "colour",
+        "convnet-16",
+        "none",
+        "final",
+        1,
+        attacker,
+        len(gains),
+        gradients=0 if attacker == "standard" else 9,
+    )
     return {
         "cell": cell.to_record(),
         "study": {"data": "some", **PRESENT},

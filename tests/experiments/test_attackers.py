@@ -37,7 +37,7 @@ def test_every_cell_is_there_once_and_can_be_attacked() -> None:
     assert all(
         {cell.attacker for cell in every if cell.place == place} >= {"standard", "standard 6"} for place in places
     )
-    assert [cell.images for cell in cells(["modern"])] == [32] * 5
+    assert [cell.images for cell in cells(["modern"])] == [32] * 7
     assert {cell.part for cell in every} == set(PARTS)
     told = cells(["told"])
     assert [cell.attacker for cell in told[:2]] == ["standard", UNTOLD]

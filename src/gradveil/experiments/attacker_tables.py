@@ -86,7 +86,8 @@ def by_place(runs: Sequence[Ran], part: str) -> dict[Place, dict[str, Ran]]:
     found: dict[Place, dict[str, Ran]] = {}
     for one in runs:
         if one.cell.part == part:
-            found.setdefault(one.cell.place, {})[one.cell.attacker] = one
+            count = f", {one.cell.gradients} gradients" if one.cell.gradients else ""
+            found.setdefault(one.cell.place, {})[f"{one.cell.attacker}{count}"] = one
     return found
 
 

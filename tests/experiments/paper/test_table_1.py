@@ -3,6 +3,7 @@ from gradveil.experiments.paper.policy_table import HYBRID, NONE, PUBLISHED_ATTA
 from gradveil.experiments.paper.quirks import CORRECTED, FAITHFUL
 from gradveil.experiments.paper.scales import CPU
 from gradveil.experiments.paper.table_1 import SHOWN, TABLES, glance_line, make_table, render_shares
+from gradveil.experiments.paper.units import LEARNER
 from tests.experiments.paper.made_up import attacked, results
 
 
@@ -29,6 +30,12 @@ def test_a_glance_shows_the_published_fall_ours_and_chance() -> None:
     table = make_table("a", CPU)
     plain = attacked(table.attacks(NONE, PUBLISHED_ATTACK, FAITHFUL, CPU), 15.0, 12.0, 3.0)
     both = [*plain, *attacked(table.attacks(HYBRID, PUBLISHED_ATTACK, FAITHFUL, CPU), 9.0, 8.0, 1.0)]
-    line = glance_line("a", Material(CPU, results(both)))
-    assert line[1:] == ["13.9 → 7.6", "12.2 → 8.2", "15.0 → 9.0", "12.0 → 8.0", "12", "+3.0 ± 0.1 → +1.0 ± 0.1"]
-    assert glance_line("a", Material(CPU, results(plain)))[3:] == ["not run", "not run", "0 of 12", "not run"]
+    learnt = [
+        *attacked(table.attacks(NONE, LEARNER, CORRECTED, CPU), 12.0, 10.0, 3.0),
+        *attacked(table.attacks(HYBRID, LEARNER, CORRECTED, CPU), 12.0, 10.0, 1.0),
+    ]
+    line = glance_line("a", Material(CPU, results(both, learnt)))
+    assert line[1:7] == ["13.9 → 7.6", "12.2 → 8.2", "15.0 → 9.0", "12.0 → 8.0", "12", "+3.0 ± 0.1 → +1.0 ± 0.1"]
+    assert line[7:] == ["100% → 0% (n = 100)"]
+    nothing = ["not run", "not run", "0 of 12", "not run", "not run"]
+    assert glance_line("a", Material(CPU, results(plain)))[3:] == nothing

@@ -12,7 +12,7 @@ from gradveil.experiments.paper.scales import Scale
 from gradveil.experiments.paper.study import Line
 from gradveil.experiments.paper.table_1 import GLANCE_COLUMNS, glance_line
 from gradveil.experiments.paper.text import ABOUT_EXCESS, NOT_RUN, write_table
-from gradveil.experiments.paper.units import AttackUnit, TrainUnit, Unit, with_models
+from gradveil.experiments.paper.units import LEARNER, AttackUnit, TrainUnit, Unit, with_models
 from gradveil.experiments.versions import name_makers
 
 CLAIMS = [one for one in EXPERIMENTS.values() if one.claim is not None]
@@ -54,7 +54,8 @@ def write_ledger(material: Material, pages: str) -> str:
             "## Table 1 at a glance",
             "",
             f"PSNR of `{PUBLISHED_ATTACK}` against what the model was fed, as published. Chance is the best guess of "
-            f"someone who saw no update. {ABOUT_EXCESS}",
+            f"someone who saw no update. {ABOUT_EXCESS} `{LEARNER}` is told the policy and picks by its picture of x; "
+            "chance is 5%.",
             "",
             *write_table(GLANCE_COLUMNS, [glance_line(letter, material) for letter in PAIRS]),
             "",

@@ -13,12 +13,15 @@ from gradveil.experiments.paper.published import PAIRS, POLICIES, TABLE_1, P, R
 from gradveil.experiments.paper.quirks import CORRECTED, FAITHFUL
 from gradveil.experiments.paper.scales import Scale
 from gradveil.experiments.paper.text import EXCESS, NOT_RUN, write_count, write_excess, write_interval, write_table
-from gradveil.experiments.paper.units import Unit
+from gradveil.experiments.paper.units import LEARNER, Unit
 
 SHOWN = POLICIES["a"][0]
 """The policy whose effect is taken apart: the one with the largest."""
 SHARE_COLUMNS = ("part of the published effect", "dB", "n")
-GLANCE_COLUMNS = ("Table 1, no policy → hybrid, dB", "P", "R", "here", "chance here", "n", EXCESS)
+GLANCE_COLUMNS = (
+    *("Table 1, no policy → hybrid, dB", "P", "R", "here", "chance here", "n", EXCESS),
+    f"picked out of 20 by `{LEARNER}`, `crop-flip` → hybrid",
+)
 
 
 def make_table(letter: str, scale: Scale) -> PolicyTable:
@@ -71,7 +74,17 @@ def glance_line(letter: str, material: Material) -> list[str]:
     ours = [[cell.mean(name) for cell in cells] for name in ("psnr_transformed", "floor_transformed")]
     excess = [write_excess(cell) for cell in cells]
     found = NOT_RUN if NOT_RUN in excess else " → ".join(excess)
-    return [PAIRS[letter], *map(write_fall, (*published, *ours)), write_count(cells[1]), found]
+    learnt = [table.cell(label, LEARNER, CORRECTED, material) for label in (NONE, HYBRID)]
+    return [PAIRS[letter], *map(write_fall, (*published, *ours)), write_count(cells[1]), found, write_picked(learnt)]
+
+
+def write_picked(cells: Sequence[Cell]) -> str:
+    """Write the shares that are picked out, with an arrow between them, and of how many images."""
+    shares = [cell.share("identified_original") for cell in cells]
+    if any(count == 0 for _, count in shares):
+        return NOT_RUN
+    found = " → ".join(f"{100 * picked / count:.0f}%" for picked, count in shares)
+    return f"{found} (n = {min(count for _, count in shares)})"
 
 
 def write_fall(values: Sequence[float | None]) -> str:
