@@ -1,5 +1,7 @@
 """Attacks by name."""
 
+from pathlib import Path
+
 import pytest
 
 from gradveil.attacks import (
@@ -50,6 +52,14 @@ def test_modern_has_the_settings_of_the_preset_in_breaching() -> None:
     assert modern.start == Tiles(4)
     assert modern.descent == Descent(learning_rate=0.1, schedule=warm_cosine, steps=24_000, sign=soft_sign)
     assert (modern.restarts.count, modern.second_stage) == (1, None)
+
+
+def test_the_page_says_what_standard_costs() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "attacks.md").read_text()
+    standard, sixth = ATTACKS["standard"], ATTACKS["standard-6"]
+    assert f"computes {standard.gradients:,} gradients for an image, and `standard-6` {sixth.gradients:,}" in page
+    assert f"The {standard.rehearsed_images} rehearsed images" in page
+    assert f"up to {standard.public_images:,} public images" in page
 
 
 def test_steps_reach_every_member_that_takes_any() -> None:
