@@ -24,14 +24,13 @@ from gradveil.experiments.paper.jobs import (
     make_local,
     make_shares,
     pictures_at,
-    spec_of,
     trace_layers,
-    weights_at,
 )
 from gradveil.experiments.paper.quirks import CIFAR10_MEAN, CIFAR10_STATISTICS, HALVED_LOSS
 from gradveil.experiments.paper.scales import SAMPLE, SMOKE
 from gradveil.experiments.paper.sources import load_images
 from gradveil.experiments.paper.units import AttackUnit, ScoreUnit, SearchUnit, TrainUnit, Unit
+from gradveil.experiments.paper.weights import spec_of, weights_at
 from gradveil.study import silent
 from gradveil.types import Reconstruction, Update
 from gradveil.workers import Workers

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from gradveil.errors import SettingsError
-from gradveil.experiments.paper.jobs import weights_at
 from gradveil.experiments.paper.scales import SAMPLE, SMOKE
 from gradveil.experiments.paper.study import DIVERGED, Results, Study
 from gradveil.experiments.paper.units import ScoreUnit, TrainUnit, Unit
+from gradveil.experiments.paper.weights import weights_at
 from gradveil.study import silent, without_provenance
 from gradveil.workers import Workers
 from tests.experiments.paper.made_up import line, trained

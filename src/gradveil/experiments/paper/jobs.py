@@ -27,19 +27,13 @@ from gradveil.audit import (
     make_floors,
     rebuilt_pair,
 )
-from gradveil.client import Weights
 from gradveil.data import DataSet, choose_attacked, choose_public
-from gradveil.defences import Arm, Defence, Hook, build_defended, parse_arm
-from gradveil.experiments.paper.quirks import CIFAR10_MEAN, CIFAR10_STATISTICS, CIFAR10_STD, HALVED_LOSS
-from gradveil.experiments.paper.units import AttackUnit, ScoreUnit, SearchUnit, TrainUnit, Unit, recipe_of
-from gradveil.losses import Loss, parse_loss
-from gradveil.models import ModelSpec
+from gradveil.defences import Arm, Defence, Hook, parse_arm
+from gradveil.experiments.paper.quirks import HALVED_LOSS
+from gradveil.experiments.paper.score_jobs import score_unit, search_unit
+from gradveil.experiments.paper.units import AttackUnit, ScoreUnit, TrainUnit, Unit, recipe_of, shorten
+from gradveil.experiments.paper.weights import load_weights, loss_of, spec_of, weights_at
 from gradveil.results import PRIVATE, write_file
-from gradveil.rng import generator
-from gradveil.scores import AccuracyScore, PrivacyScore, choose_accuracy_images, choose_privacy_images
-from gradveil.search import SearchSettings, run_search
-from gradveil.training import load_checkpoint
-from gradveil.transforms import parse_policy
 from gradveil.types import Batch, LocalTraining, Reconstruction, Update
 from gradveil.workers import Report, Shared
 
@@ -48,7 +42,6 @@ EPSILON = 1.0
 """An attack counts if it gains so many dB over chance, as in the audit's rule."""
 LOCAL_RATE = 0.01
 """The local learning rate of several epochs, that of Geiping et al. (2020)."""
-ACCURACY_BATCH = 50
 TRACE_POINTS = 10
 KEPT = (
     *("image", "label", "status", "reason", "psnr_transformed", "psnr_original", "floor_transformed"),
@@ -93,21 +86,9 @@ class UnitJob:
         return search_unit(unit, data, self.folder, self.device, report)
 
 
-def weights_at(folder: Path, unit: TrainUnit) -> Path:
-    """Say where the weights of a trained model are."""
-    return folder / "models" / unit.key / "final.safetensors"
-
-
 def pictures_at(folder: Path, unit: AttackUnit) -> Path:
     """Say where the pictures of an attack are."""
     return folder / "pictures" / f"{unit.key}.safetensors"
-
-
-def spec_of(unit: TrainUnit, data: DataSet) -> ModelSpec:
-    """Describe the model; one quirk gives it the statistics of other images."""
-    odd = CIFAR10_STATISTICS in unit.quirks
-    mean, std = (CIFAR10_MEAN, CIFAR10_STD) if odd else (data.mean, data.std)
-    return ModelSpec(unit.model, data.shape, data.classes, mean, std)
 
 
 def train_unit(unit: TrainUnit, data: DataSet, folder: Path, device: str, report: Report) -> dict[str, Any]:
@@ -125,15 +106,6 @@ def train_unit(unit: TrainUnit, data: DataSet, folder: Path, device: str, report
     }
 
 
-def load_weights(unit: TrainUnit, phase: str, data: DataSet, folder: Path) -> tuple[ModelSpec, Weights]:
-    """Return the weights of a phase: the first ones as they are drawn, or those that training left."""
-    if phase == "final":
-        loaded = load_checkpoint(weights_at(folder, unit))
-        return loaded.spec, loaded.weights
-    spec = spec_of(unit, data)
-    return spec, build_defended(spec, parse_arm(unit.arm).defences, unit.seed).state_dict()
-
-
 def attack_unit(unit: AttackUnit, data: DataSet, folder: Path, device: str, report: Report) -> dict[str, Any]:
     """Attack some images, score them beside chance and other images, and keep the pictures."""
     arm = parse_arm(unit.arm)
@@ -149,10 +121,6 @@ def attack_unit(unit: AttackUnit, data: DataSet, folder: Path, device: str, repo
     pairs = zip(scored.pairs(), attacked, strict=True)
     layers = {name for name, tensor in weights.items() if tensor.dim() > 1}
     return {"rows": [describe(row, null, one, layers) for (row, null), one in pairs]}
-
-
-def loss_of(unit: TrainUnit) -> Loss:
-    return parse_loss(unit.training.loss)
 
 
 def make_local(unit: AttackUnit) -> LocalTraining:
@@ -260,80 +228,3 @@ def keep_pictures(place: Path, attacked: Sequence[Attacked]) -> None:
         "rebuilt_fed": torch.cat([fed[:1] for fed, _ in pairs]).nan_to_num(0),
     }
     write_file(place, save({name: tensor.contiguous() for name, tensor in pictures.items()}), PRIVATE)
-
-
-def score_unit(unit: ScoreUnit, data: DataSet, folder: Path, device: str) -> dict[str, Any]:
-    """Score one policy image by image, or batch by batch for S_acc."""
-    spec, weights = load_weights(unit.model, unit.phase, data, folder)
-    model = spec.build(generator(unit.model.seed, "model"))
-    model.load_state_dict(dict(weights))
-    model = model.to(device).eval()
-    policy = parse_policy(unit.policy)
-    if unit.score == "s-acc":
-        accuracy = make_accuracy_score(model, data, unit.form, unit.model.seed)
-        return {"scores": [shorten(value) for value in accuracy.batch_scores(policy)]}
-    privacy = make_privacy_score(unit, model, data)
-    curves = privacy.curves(policy, privacy.quadrature.nodes)
-    found: dict[str, Any] = {"scores": [shorten(value) for value in privacy.area(curves).tolist()]}
-    if unit.curves:
-        found["points"] = list(privacy.quadrature.nodes)
-        found["curves"] = [[round(value, 4) for value in curve] for curve in curves.tolist()]
-    return found
-
-
-def make_privacy_score(unit: ScoreUnit, model: torch.nn.Module, data: DataSet) -> PrivacyScore:
-    places = choose_privacy_images(data, unit.images, unit.model.seed)
-    return PrivacyScore(
-        model,
-        data.test.images[places],
-        data.test.labels[places],
-        form=unit.form,  # type: ignore[arg-type]  # a wrong name is refused there
-        quadrature=unit.quadrature,
-        start=unit.start,  # type: ignore[arg-type]
-        loss=loss_of(unit.model),
-        seed=unit.model.seed,
-    )
-
-
-def make_accuracy_score(model: torch.nn.Module, data: DataSet, form: str, seed: int) -> AccuracyScore:
-    places = choose_accuracy_images(data, seed, ACCURACY_BATCH)
-    return AccuracyScore(
-        model,
-        data.test.images[places],
-        data.test.labels[places],
-        form=form,  # type: ignore[arg-type]
-        batch=ACCURACY_BATCH,
-        batches=len(places) // ACCURACY_BATCH,
-        seed=seed,
-    )
-
-
-def search_unit(unit: SearchUnit, data: DataSet, folder: Path, device: str, report: Report) -> dict[str, Any]:
-    """Search on the semi-trained model; a search that was cut short goes on."""
-    place = folder / "searches" / unit.key
-    settings = SearchSettings(
-        data=data.name,
-        model=unit.model.model,
-        candidates=unit.candidates,
-        keep=unit.keep,
-        images=unit.images,
-        device=device,
-        seed=unit.model.seed,
-    )
-    begun = (place / "journal.jsonl").exists()
-    place.parent.mkdir(parents=True, exist_ok=True)
-    found = run_search(
-        settings,
-        data,
-        place,
-        resume=begun,
-        checkpoint=weights_at(folder, unit.model),
-        progress=lambda _, done, total: report(done, total),
-    )
-    kept = [[one.policy, shorten(one.mean), shorten(one.accuracy_score)] for one in found.outcome.kept]
-    return {"kept": kept, "hybrid": found.hybrid}
-
-
-def shorten(value: Any) -> Any:
-    """Round a number to what a table can show of it."""
-    return round(value, 5) if isinstance(value, float) else value

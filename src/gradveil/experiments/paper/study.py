@@ -8,9 +8,10 @@ from typing import Any
 
 from gradveil.data import DataSet
 from gradveil.errors import DivergenceError, SettingsError
-from gradveil.experiments.paper.jobs import UnitJob, weights_at
+from gradveil.experiments.paper.jobs import UnitJob
 from gradveil.experiments.paper.sources import load_images
 from gradveil.experiments.paper.units import TrainUnit, Unit, data_of, model_of, with_models
+from gradveil.experiments.paper.weights import weights_at
 from gradveil.experiments.versions import write_versions
 from gradveil.journal import Journal
 from gradveil.study import OnProgress, WorkItem, run_items

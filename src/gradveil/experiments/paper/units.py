@@ -174,3 +174,8 @@ def with_models(units: Sequence[Unit]) -> list[Unit]:
     models = [unit if isinstance(unit, TrainUnit) else model_of(unit) for unit in units]
     others = [unit for unit in units if not isinstance(unit, TrainUnit)]
     return list(dict.fromkeys([*(model for model in models if model is not None), *others]))
+
+
+def shorten(value: Any) -> Any:
+    """Round a number to what the journal keeps of it."""
+    return round(value, 5) if isinstance(value, float) else value
