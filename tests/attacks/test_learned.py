@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from gradveil.attacks import Learned, learned
-from gradveil.attacks.learned import class_means
+from gradveil.attacks.examples import class_means
 from gradveil.defences import parse_defences
 from gradveil.errors import KnowledgeError, SettingsError
 from gradveil.metrics import assign, mean_interval, psnr
@@ -187,9 +187,3 @@ def test_an_update_that_is_not_finite_is_a_failure() -> None:
     result = SMALL(task, broken, generator(0))
     assert result.status == "failed"
     assert "not finite" in result.reason
-
-
-def test_a_class_without_images_has_the_mean_of_all() -> None:
-    images = torch.stack([torch.zeros(1, 2, 2), torch.ones(1, 2, 2)])
-    means = class_means(Batch(images, torch.tensor([0, 1])), 3)
-    assert means.mean(1).tolist() == [0, 1, 0.5]

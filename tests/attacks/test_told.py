@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from gradveil.attacks import ATTACKS, Attack, Ensemble, LowestLoss
-from gradveil.attacks.learned import class_means
+from gradveil.attacks.examples import class_means
 from gradveil.attacks.ranking import transformed_of
 from gradveil.client import Client
 from gradveil.defences import parse_arm

@@ -9,10 +9,9 @@ one, each from the update and the row of its label, and not as one long vector.
 """
 
 import hashlib
-import itertools
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import final
 
 import torch
@@ -20,6 +19,7 @@ from torch import Tensor
 
 from gradveil.attacks.base import Attack, Progress
 from gradveil.attacks.choices import transforms_images
+from gradveil.attacks.examples import Examples, class_means
 from gradveil.attacks.features import Features
 from gradveil.attacks.labels import check_labels, find_labels
 from gradveil.attacks.ranking import Comparison
@@ -193,27 +193,6 @@ def digest(attack: Learned, task: Task, update: Update) -> str:
     return found.hexdigest()
 
 
-@dataclass(frozen=True, eq=False)
-class Examples:
-    """One row for each image: features, the class's mean, how far it is from this, what was fed, and its ties.
-
-    Images of one update with one label have the same number in `ties`: nothing says which of them is which.
-    """
-
-    features: Tensor
-    base: Tensor
-    gaps: Tensor
-    fed: Tensor
-    ties: Tensor
-
-    @staticmethod
-    def join(parts: "Sequence[Examples]") -> "Examples":
-        """Put examples one after the other."""
-        starts = [0, *itertools.accumulate(int(part.ties.max()) + 1 for part in parts)]
-        numbered = [replace(part, ties=part.ties + start) for part, start in zip(parts, starts, strict=False)]
-        return Examples(*(torch.cat([getattr(part, one.name) for part in numbered]) for one in fields(Examples)))
-
-
 class Lesson:
     """Learns an inverter for updates like one that was released from public images."""
 
@@ -286,7 +265,7 @@ class Lesson:
         """Return what the model was fed for each image; the images themselves if it was fed another number."""
         return released.fed if len(released.fed) == len(part) else part
 
-    def examples(self, features: Features, batch: Batch, stream: str, draws: int) -> Iterator["Examples"]:
+    def examples(self, features: Features, batch: Batch, stream: str, draws: int) -> Iterator[Examples]:
         """Yield examples part by part."""
         for part, released in self.release(batch, stream, draws):
             fed = self.fed_for(part, released)
@@ -313,11 +292,3 @@ class Lesson:
         brightness = dealt.pixels().flatten(1).mean(1)
         keys = (dealt.labels + brightness / 2).view(-1, self.size).argsort(1)
         return dealt.take((keys + torch.arange(0, len(dealt), self.size)[:, None]).flatten())
-
-
-def class_means(batch: Batch, classes: int) -> Tensor:
-    """Return the mean picture of each class, flat; of all images if the class has none."""
-    pixels = batch.pixels().flatten(1)
-    sums = torch.zeros(classes, pixels.shape[1]).index_add_(0, batch.labels, pixels)
-    counts = torch.bincount(batch.labels, minlength=classes)[:, None]
-    return torch.where(counts > 0, sums / counts.clamp(min=1), pixels.mean(0))

@@ -24,8 +24,8 @@ from gradveil.attacks.choices import (
     is_matched,
     transforms_images,
 )
+from gradveil.attacks.examples import class_means
 from gradveil.attacks.forecasts import Criterion, Tried, learn_fed, learn_original, options, pick_fed
-from gradveil.attacks.learned import class_means
 from gradveil.attacks.ranking import transformed_of
 from gradveil.attacks.rehearsal import Rehearsal, Released
 from gradveil.errors import SettingsError
