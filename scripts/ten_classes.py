@@ -13,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 
 from gradveil.data import ImageSet
+from gradveil.errors import GradveilError
 from gradveil.experiments.paper.scales import CIFAR
 from gradveil.experiments.paper.sources import load_images
 from gradveil.rng import generator
@@ -57,4 +58,7 @@ def main(root: str, place: str) -> None:
 if __name__ == "__main__":
     if len(sys.argv) != 3:
         sys.exit(__doc__)
-    main(*sys.argv[1:])
+    try:
+        main(*sys.argv[1:])
+    except (GradveilError, OSError) as error:
+        sys.exit(f"ten_classes: {error}")
