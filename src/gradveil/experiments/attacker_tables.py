@@ -19,7 +19,7 @@ NAMES = {"standard, lowest loss": "standard, by the lowest loss"}
 """What attackers are called on the page, where the journal has another name."""
 EXCESS = "excess"
 """Over the updates of other images of the class, dB; lines that were run before this was kept have none."""
-HEAD = "| data | model | arm | phase | batch | attacker | n | T(x), dB over chance | aligned x, dB over chance | "
+PLACE = "| data | model | arm | phase | batch | seed | "
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,23 +93,22 @@ def by_place(runs: Sequence[Ran], part: str) -> dict[Place, dict[str, Ran]]:
 
 def render_means(places: Mapping[Place, Mapping[str, Ran]]) -> list[str]:
     """Write what every attacker reached, and what it cost."""
-    control = "over wrong updates, dB | x picked out of 20 | "
-    lines = [HEAD + control + "gradients an image | processor seconds an image |", "|---" * 13 + "|"]
+    scores = "T(x), dB over chance | aligned x, dB over chance | over wrong updates, dB | x picked out of 20"
+    lines = [f"{PLACE}attacker | n | {scores} | gradients an image | processor seconds an image |", "|---" * 14 + "|"]
     for place, runs in places.items():
         for name, one in runs.items():
-            figures = " | ".join([*(one.mean(figure) for figure in (*FIGURES, EXCESS)), one.picked_out()])
+            shown = " | ".join([*(one.mean(figure) for figure in (*FIGURES, EXCESS)), one.picked_out()])
             count = f"{len(one.scores['transformed'])} of {one.cell.images}"
             cost = f"{one.entry['gradients']} | {one.seconds:.1f}"
-            lines.append(f"| {' | '.join(place)} | {NAMES.get(name, name)} | {count} | {figures} | {cost} |")
+            lines.append(f"| {' | '.join(place)} | {NAMES.get(name, name)} | {count} | {shown} | {cost} |")
     return lines
 
 
 def render_pairs(places: Mapping[Place, Mapping[str, Ran]], ours: str = "standard") -> list[str]:
     """Write how far `ours` is ahead of the others, image by image, and its share of their time."""
     lines = [
-        "| data | model | arm | phase | batch | against | n | T(x), dB | aligned x, dB | over wrong updates, dB | "
-        "share of its time |",
-        "|---" * 11 + "|",
+        f"{PLACE}against | n | T(x), dB | aligned x, dB | over wrong updates, dB | share of its time |",
+        "|---" * 12 + "|",
     ]
     for place, runs in places.items():
         for name, theirs in runs.items():
@@ -127,9 +126,10 @@ def render_pairs(places: Mapping[Place, Mapping[str, Ran]], ours: str = "standar
 
 def render_models(runs: Sequence[Ran]) -> list[str]:
     """Write what the attacked weights had learnt."""
-    known = {one.cell.place[:4]: one.entry["test_accuracy"] for one in runs if one.entry["test_accuracy"] is not None}
+    tested = [one for one in runs if one.entry["test_accuracy"] is not None]
+    known = {(*one.cell.place[:4], str(one.cell.seed)): one.entry["test_accuracy"] for one in tested}
     rows = [f"| {' | '.join(place)} | {100 * accuracy:.1f} |" for place, accuracy in sorted(known.items())]
-    return ["| data | model | arm | phase | test accuracy, % |", "|---|---|---|---|---|", *rows]
+    return ["| data | model | arm | phase | seed | test accuracy, % |", "|---" * 6 + "|", *rows]
 
 
 TITLES = {
