@@ -1,6 +1,6 @@
 """One cell of Table 1a at the papers' own width, as far as that trains on a processor."""
 
-from gradveil.experiments.paper.cells import Cell, attack_units, train_units
+from gradveil.experiments.paper.cells import Cell, accuracy_of, attack_units, train_units
 from gradveil.experiments.paper.experiment import Experiment, Material, Rendering
 from gradveil.experiments.paper.policy_table import BASE, PUBLISHED_ATTACK, describe_network
 from gradveil.experiments.paper.scales import Network, Scale
@@ -12,6 +12,7 @@ from gradveil.experiments.paper.text import (
     write_excess,
     write_interval,
     write_mean,
+    write_percent,
     write_psnr,
     write_table,
 )
@@ -42,10 +43,11 @@ def render(material: Material) -> Rendering:
         cell = Cell.of(attacks_of(arm, network, scale), material.results)
         floor, gain = write_mean(cell, "floor_transformed"), write_interval(cell.interval("gain"))
         rows.append([f"`{arm}`", write_psnr(cell), floor, gain, write_excess(cell), write_count(cell)])
+    accuracy = write_percent(accuracy_of(train_units(network, BASE, scale), material.results))
     return Rendering(
         [
-            f"{describe_network(network, scale)} All arms are attacked on the model that was trained without a policy. "
-            f"{ABOUT_EXCESS}",
+            f"{describe_network(network, scale)} All arms are attacked on the model that was trained without a policy; "
+            f"its test accuracy in percent: {accuracy}. {ABOUT_EXCESS}",
             "",
             *write_table(COLUMNS, rows),
             "",
