@@ -60,3 +60,11 @@ def test_the_published_fall_is_that_of_the_ledger() -> None:
     assert f"scores {chance} dB there (n = {count}," in text
     assert f"the attack finds {excess} dB" in text
     assert f"picks the true image out of 20 of its class {picked}" in text
+
+
+def test_the_claim_fails_on_every_network_that_was_run() -> None:
+    ledger = (ROOT / "docs" / "reproduction.md").read_text()
+    judged = [line for line in ledger.splitlines() if ", `learned` | picked out " in line]
+    assert judged
+    assert all("| fails |" in line for line in judged)
+    assert "fails on every network that was run" in " ".join(README.read_text().split())
