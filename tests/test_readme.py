@@ -28,11 +28,16 @@ def test_what_is_rebuilt_of_batches_is_that_of_the_kept_table() -> None:
     ):
         assert f"{start} {rebuilt} |" in table
         assert sentence.format(rebuilt) in text
-    line = next(
-        line for line in table.splitlines() if line.startswith("| lenet-relu | either | trained, 84% | 8 | 8 |")
-    )
-    assert line.endswith("`fast` 10 of 32 |")
-    assert "where gradient matching rebuilds 10 of 32" in text
+    for start, others, sentence in (
+        (
+            "| lenet-relu | either | trained, 84% | 8 | 8 |",
+            "`fast` 10 of 32",
+            "where gradient matching rebuilds 10 of 32",
+        ),
+        ("| convnet-16 | eval | trained, 88% | 8 | 8 |", "`fast` 1 of 32", "`convnet-16`, where it rebuilds 1 ("),
+    ):
+        assert next(line for line in table.splitlines() if line.startswith(start)).endswith(f"| {others} |")
+        assert sentence in text
 
 
 def test_what_policies_hide_is_as_measured() -> None:
