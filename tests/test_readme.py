@@ -32,7 +32,7 @@ def test_what_is_rebuilt_of_batches_is_that_of_the_kept_table() -> None:
         (
             "| lenet-relu | either | trained, 84% | 8 | 8 |",
             "`fast` 10 of 32",
-            "where gradient matching rebuilds 10 of 32",
+            "gradient matching rebuilds 10 of 32",
         ),
         ("| convnet-16 | eval | trained, 88% | 8 | 8 |", "`fast` 1 of 32", "`convnet-16`, where it rebuilds 1 ("),
     ):
