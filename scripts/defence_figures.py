@@ -7,7 +7,7 @@ from statistics import mean
 from typing import Any
 
 from gradveil.audit import AUDIT_VERSION
-from gradveil.experiments import federated, hide_tables, told_tables
+from gradveil.experiments import federated, hide_lines, told_tables
 from gradveil.experiments.defence_tables import CONTROL, PHASES, ArmLine, make_lines
 from gradveil.experiments.defences import PARTS
 from gradveil.experiments.federated_leak import ROUNDS, LeakTrial, cells, trials
@@ -103,7 +103,7 @@ def rounds(update: str, arm: str, model: str = SMALL) -> str:
 def picked(arm: str, attack: str, folder: str = "policies-hide") -> str:
     """Write how often an attacker who knows the arm picks out the original."""
     entries = [name_attack(entry) for entry in read(f"{folder}/journal.jsonl")]
-    lines = [line for line in hide_tables.make_lines(entries) if (line.cell.arm, line.cell.attack) == (arm, attack)]
+    lines = [line for line in hide_lines.make_lines(entries) if (line.cell.arm, line.cell.attack) == (arm, attack)]
     before, after = (next(line for line in lines if line.cell.phase == phase) for phase in PHASES)
     shares = [f"{100 * line.identified.found / line.identified.count:.0f}%" for line in (before, after)]
     found = f"`{attack}` picks out {shares[0]} before and {shares[1]} after training"
@@ -112,7 +112,7 @@ def picked(arm: str, attack: str, folder: str = "policies-hide") -> str:
 
 def hide_accuracy(arm: str) -> str:
     """Write the accuracies of the study of what policies hide."""
-    lines = hide_tables.make_lines(read("policies-hide/journal.jsonl"))
+    lines = hide_lines.make_lines(read("policies-hide/journal.jsonl"))
     own, control = (next(line for line in lines if line.cell.arm == one).accuracies for one in (arm, CONTROL))
     return f"{100 * mean(own):.0f}%; `{CONTROL}` {100 * mean(control):.0f}%; 1 seed"
 

@@ -4,6 +4,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from gradveil.experiments.markdown import write_table
 from scripts import defence_figures as figures
 
 PAGE = Path(__file__).parents[1] / "docs" / "which-defence.md"
@@ -159,8 +160,7 @@ def structural() -> list[Choice]:
 def make_table() -> list[str]:
     """Make the lines of the table."""
     choices = [*bounded(), *noisy(), *pictured(), *structural()]
-    head = ["| " + " | ".join(COLUMNS) + " |", "|" + "---|" * len(COLUMNS)]
-    return [*head, *("| " + " | ".join(choice.texts()) + " |" for choice in choices)]
+    return write_table(COLUMNS, [choice.texts() for choice in choices])
 
 
 def replace_block(text: str, lines: list[str]) -> str:

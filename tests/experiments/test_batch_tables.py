@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from gradveil.experiments.batch_tables import COLUMNS, make_lines, missing, render_markdown
+from gradveil.experiments.batch_tables import COLUMNS, make_grid, make_lines, missing, render_markdown
 from gradveil.experiments.batches import cells
 
 
@@ -73,5 +73,19 @@ def test_what_was_not_run_is_named() -> None:
     assert list(missing(every)) == []
     text = render_markdown(make_lines(entries), entries)
     assert "Not run:" in text
-    table = [line for line in text.splitlines() if line.startswith("|")]
+    _, table = (block.splitlines() for block in text.split("\n\n") if block.startswith("|"))
     assert all(line.count("|") == len(COLUMNS) + 1 for line in table)
+
+
+def test_at_a_glance_a_network_has_one_row_for_all_kinds_of_update() -> None:
+    entries = [
+        *(entry("fast", 10, batch) for batch in (8, 2)),
+        entry("fast", 7, 8, 5),
+        entry("spear", 12, 8),
+        entry("fast", None, 2, phase="init"),
+    ]
+    columns, (before, after) = make_grid(make_lines(entries))
+    titles = ["model", "mode", "phase", "batch of 2", "batch of 8", "8 images, 5 steps"]
+    assert len(columns) == len(titles) == len(before) == len(after)
+    assert before[2:] == ["untrained", "fails", "not run", "not run"]
+    assert after[2:] == ["trained, 84%", "10 by `fast`", "12 by `spear`", "7 by `fast`"]

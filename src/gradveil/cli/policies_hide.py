@@ -22,7 +22,7 @@ from gradveil.cli.options import (
 from gradveil.cli.progress import progress_bar
 from gradveil.cli.study_folders import own_journal, prepare_folder, require_results
 from gradveil.errors import UnknownNameError
-from gradveil.experiments.hide_tables import make_lines, render_markdown
+from gradveil.experiments.hide_tables import render_markdown
 from gradveil.experiments.policies_hide import ATTACKS, IMAGES, RUN, SEEDS, SHARES, HideStudy, HideTrial, trials
 from gradveil.results import record, to_json, write_file
 
@@ -76,9 +76,8 @@ def policies_hide(
             study.run(chosen, progress)
     entries = study.read()
     with own_journal(out, "policies-hide", table):
-        lines = make_lines(entries)
-        require_results(study.journal.path, arm or [], list(dict.fromkeys(line.cell.arm for line in lines)))
-        text = render_markdown(lines, entries)
+        require_results(study.journal.path, arm or [], list(dict.fromkeys(entry["trial"]["arm"] for entry in entries)))
+        text = render_markdown(entries)
     write_file(out / "policies-hide.md", text)
     written = record("reproduce policies-hide", {"seeds": seeds, "images": images, "threads": 1}, {"trials": entries})
     write_file(out / "policies-hide.json", to_json(written))

@@ -1,10 +1,11 @@
 """Which attack wins where, and by how much one beats another on the same images."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from gradveil.experiments.attack_tables import MODEL, AttackLine
+from gradveil.experiments.markdown import write_table
 from gradveil.experiments.old_rows import compare, write_figure
 from gradveil.metrics import ClusterInterval, cluster_interval, paired_interval
 
@@ -92,15 +93,10 @@ def render_comparisons(parts: Mapping[str, Sequence[AttackLine]], best: Sequence
             if rows:
                 control, _, figure = comparison
                 text += [f"## {part}: {FIGURES[figure]} against `{control}`, image by image", ""]
-                text += [*render_table(GAIN_COLUMNS, rows), ""]
+                text += [*write_table(GAIN_COLUMNS, rows), ""]
         if part == "budget":
-            text += ["## Which attack wins where", "", *render_table(WINNER_COLUMNS, winners(lines, best)), ""]
+            text += ["## Which attack wins where", "", *write_table(WINNER_COLUMNS, winners(lines, best)), ""]
     return "\n".join(text)
-
-
-def render_table(columns: Sequence[str], rows: Iterable[list[str]]) -> list[str]:
-    head = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
-    return [*head, *("| " + " | ".join(row) + " |" for row in rows)]
 
 
 def render_models(entries: Sequence[Mapping[str, Any]]) -> str:
@@ -111,4 +107,4 @@ def render_models(entries: Sequence[Mapping[str, Any]]) -> str:
         if "test_accuracy" in entry and (cell := entry["cell"])
     }
     rows = ([*place, f"{100 * accuracy:.1f}"] for place, accuracy in sorted(known.items()))
-    return "\n".join(["## The models", "", *render_table(("data", "model", "phase", "test accuracy, %"), rows), ""])
+    return "\n".join(["## The models", "", *write_table(("data", "model", "phase", "test accuracy, %"), rows), ""])

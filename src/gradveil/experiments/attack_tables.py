@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gradveil.experiments.attack_cells import Cell, measured
+from gradveil.experiments.markdown import write_table
 from gradveil.experiments.old_rows import ADVANTAGES, count_striking, judge, pool, sound, write_figure
 from gradveil.metrics import ClusterInterval, cluster_interval
 
@@ -146,8 +147,7 @@ def render_markdown(parts: Mapping[str, Sequence[AttackLine]]) -> str:
     """Write one table for each part, and below it what was not run."""
     text = ["# The strength of the attacks", "", READING, ""]
     for part, lines in parts.items():
-        text += [f"## {part}", "", "| " + " | ".join(COLUMNS) + " |", "|" + "---|" * len(COLUMNS)]
-        text += ["| " + " | ".join(line.texts()) + " |" for line in lines if line.was_run]
+        text += [f"## {part}", "", *write_table(COLUMNS, [line.texts() for line in lines if line.was_run])]
         missing = [line for line in lines if not line.was_run]
         text += ["", f"Not run: {list_missing(missing)}."] if missing else []
         text.append("")

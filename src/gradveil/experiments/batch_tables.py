@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gradveil.experiments.batches import MODELS, PHASES, RATE, cells
+from gradveil.experiments.markdown import write_table
 
 COLUMNS = (
     "model",
@@ -56,6 +57,12 @@ class BatchLine:
             f"{found['found']} of {found['images']}" if found else "–",
             others or "–",
         ]
+
+    def brief(self) -> str:
+        """Say what the best attack rebuilds."""
+        best = self.entries[0]
+        found = best["summary"]["share"]
+        return "fails" if found is None else f"{found['reached']} by `{best['cell']['attack']}`"
 
 
 def brief(entry: Entry) -> str:
@@ -111,6 +118,19 @@ def order_of(place: Place) -> tuple[bool, int, str, int, int, int]:
     return (steps > 0, list(MODELS).index(model), mode, -list(map(str, PHASES)).index(phase), batch, steps)
 
 
+def make_grid(lines: Sequence[BatchLine]) -> tuple[list[str], list[list[str]]]:
+    """Set the best attack on each kind of update in one row for each network, mode and phase; titles come first."""
+    kinds = sorted({line.place[3:] for line in lines}, key=lambda kind: (kind[1], kind[0]))
+    rows: dict[tuple[str, ...], dict[tuple[int, ...], str]] = {}
+    titles: dict[tuple[int, ...], str] = {}
+    for line in lines:
+        model, mode, phase, kind = line.texts()[:4]
+        rows.setdefault((model, mode, phase), {})[line.place[3:]] = line.brief()
+        titles[line.place[3:]] = kind
+    columns = ["model", "mode", "phase", *(titles[kind] for kind in kinds)]
+    return columns, [[*row, *(found.get(kind, "not run") for kind in kinds)] for row, found in rows.items()]
+
+
 def missing(entries: Sequence[Entry]) -> Iterator[str]:
     """Name the cells that were not run, those of an attack on a model in one mode and phase together."""
     known = {(*place_of(entry), entry["cell"]["attack"]) for entry in entries}
@@ -145,9 +165,13 @@ def render_markdown(lines: Sequence[BatchLine], entries: Sequence[Entry]) -> str
         "it: the largest rank of a linear layer's gradient; after several steps it can exceed the number of images. "
         "Means leave out images whose attack failed; the shares rebuilt count them as not rebuilt.",
         "",
-        "| " + " | ".join(COLUMNS) + " |",
-        "|" + "---|" * len(COLUMNS),
-        *("| " + " | ".join(line.texts()) + " |" for line in lines),
+        f"At a glance, by images in an update: how many of {images} are rebuilt beyond chance by the best attack.",
+        "",
+        *write_table(*make_grid(lines)),
+        "",
+        "All of it:",
+        "",
+        *write_table(COLUMNS, [line.texts() for line in lines]),
         "",
         *(["Not run:", "", *not_run, ""] if not_run else []),
     ]

@@ -7,6 +7,7 @@ from statistics import mean, median
 from typing import Any
 
 from gradveil.experiments.defences import DefenceTrial
+from gradveil.experiments.markdown import write_table
 from gradveil.experiments.old_rows import (
     Finding,
     Row,
@@ -206,7 +207,7 @@ def render_markdown(
     for part, found in lines.items():
         run = [line for line in found if isinstance(line, ArmLine)]
         text += [f"## {part}", "", describe_part(parts[part], study), ""]
-        text += [*render_table(LEAK_COLUMNS, [line.leak_texts() for line in run]), ""]
+        text += [*write_table(LEAK_COLUMNS, [line.leak_texts() for line in run]), ""]
         missing = [line.text() for line in found if isinstance(line, Missing)]
         text += [f"Not run, or diverged: {', '.join(missing)}.", ""] if missing else []
         text += render_differences(part, run) + render_costs(part, run)
@@ -232,7 +233,7 @@ def render_differences(part: str, run: Sequence[ArmLine]) -> list[str]:
         "Difference of the advantages in dB, same seeds and images. Not shown: the interval includes zero. Chance "
         "alone shows about one difference in twenty."
     )
-    return [head, "", reading, "", *render_table(PAIR_COLUMNS, rows), ""]
+    return [head, "", reading, "", *write_table(PAIR_COLUMNS, rows), ""]
 
 
 def render_costs(part: str, run: Sequence[ArmLine]) -> list[str]:
@@ -244,12 +245,7 @@ def render_costs(part: str, run: Sequence[ArmLine]) -> list[str]:
         "Training time: in times that of crop-flip, medians over trials. Bound: what any attacker can reach from "
         "the one release where chance is 1%."
     )
-    return [head, "", reading, "", *render_table(COST_COLUMNS, [line.cost_texts(plain) for line in run]), ""]
-
-
-def render_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    head = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
-    return [*head, *("| " + " | ".join(row) + " |" for row in rows)]
+    return [head, "", reading, "", *write_table(COST_COLUMNS, [line.cost_texts(plain) for line in run]), ""]
 
 
 def describe_part(trials: Sequence[DefenceTrial], study: Mapping[str, Any]) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gradveil.experiments.federated import PASSES, FederatedTrial, identify
+from gradveil.experiments.markdown import write_table
 from gradveil.study import PROVENANCE, to_text
 
 Entry = Mapping[str, Any]
@@ -26,11 +27,11 @@ def make_table(trials: Sequence[FederatedTrial], entries: Sequence[Entry]) -> li
     """Lay out the final accuracies by row and column; each with the steps in a row, and the seconds."""
     columns = list(dict.fromkeys(trial.column for trial in trials))
     rows = dict.fromkeys(trial.row for trial in trials)
-    lines = [f"| training | {' | '.join(columns)} |", "|" + "---|" * (len(columns) + 1)]
+    lines = []
     for row in rows:
         found = {trial.column: write_cell(find_entry(trial, entries)) for trial in trials if trial.row == row}
-        lines.append(f"| {row} | {' | '.join(found.get(column, '–') for column in columns)} |")
-    return lines
+        lines.append([row, *(found.get(column, "–") for column in columns)])
+    return write_table(["training", *columns], lines)
 
 
 def find_entry(trial: FederatedTrial, entries: Sequence[Entry]) -> Entry | None:

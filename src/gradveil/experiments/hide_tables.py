@@ -1,139 +1,25 @@
-"""Does a policy hide the original from someone who knows it? The table, from the journal."""
+"""Does a policy hide the original from someone who knows it? The page, from the lines of its table."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
 
 from gradveil.audit import VERSIONS
 from gradveil.errors import SettingsError
-from gradveil.experiments.policies_hide import ATTACKS, LEARNED, PHASES, trials
+from gradveil.experiments.hide_lines import COLUMNS, Entry, HideLine, make_lines
+from gradveil.experiments.markdown import write_table
+from gradveil.experiments.policies_hide import ATTACKS, LEARNED, PHASES, RANDOM, trials
 from gradveil.experiments.versions import CHOICE, CHOICES, KEY, name_makers
-from gradveil.metrics import ClusterInterval, cluster_interval, rate_interval
 
-COLUMNS = (
-    "model",
-    "attack",
-    "arm",
-    "phase",
-    "accuracy on plain test images",
-    "seeds",
-    "n",
-    "x as it lies, dB",
-    "aligned x, dB",
-    "picked out of 20",
-    "swapped: dB",
-    "swapped: picked out",
+GLANCE = ("model", "arm", "accuracy on plain test images", *(f"`{attack}`" for attack in ATTACKS), "swapped")
+READING = (
+    "At a glance: how often the true image is picked out of 20 of its class (chance 5%), before → after training, and "
+    "the same for swapped updates. The random policies are one row, from the least to the most."
 )
-Entry = Mapping[str, Any]
 
 
-@dataclass(frozen=True)
-class Share:
-    """So many of so many."""
-
-    found: int
-    count: int
-
-    def text(self) -> str:
-        """Write the share with its exact 95% interval.
-
-        >>> Share(10, 200).text()
-        '5% (2–9)'
-        """
-        low, high = rate_interval(self.found, self.count)
-        return f"{100 * self.found / self.count:.0f}% ({100 * low:.0f}–{100 * high:.0f})"
-
-
-@dataclass(frozen=True)
-class HideCell:
-    """What one line of the table is of."""
-
-    model: str
-    attack: str
-    arm: str
-    phase: str
-
-    def holds(self, entry: Entry) -> bool:
-        return trial_of(entry) == (self.model, self.attack, self.arm)
-
-
-@dataclass(frozen=True)
-class HideLine:
-    """One model, attack and arm in one phase, all seeds together: gains over chance at x, and how often x is found."""
-
-    cell: HideCell
-    accuracies: tuple[float, ...]
-    failed: int
-    plain: ClusterInterval
-    aligned: ClusterInterval
-    identified: Share
-    swapped: ClusterInterval
-    swapped_identified: Share
-
-    def texts(self) -> list[str]:
-        cell = self.cell
-        accuracy = "" if cell.phase == "init" else f"{100 * sum(self.accuracies) / len(self.accuracies):.0f}%"
-        count = f"{self.aligned.count}" + (f" ({self.failed} failed)" if self.failed else "")
-        return [
-            f"`{cell.model}`",
-            cell.attack,
-            f"`{cell.arm}`",
-            cell.phase,
-            accuracy,
-            f"{self.aligned.clusters}",
-            count,
-            self.plain.text(1, signed=True),
-            self.aligned.text(1, signed=True),
-            self.identified.text(),
-            self.swapped.text(1, signed=True),
-            self.swapped_identified.text(),
-        ]
-
-
-def trial_of(entry: Entry) -> tuple[str, str, str]:
-    trial = entry["trial"]
-    return trial["model"], trial["attack"], trial["arm"]
-
-
-def make_lines(entries: Sequence[Entry]) -> list[HideLine]:
-    """Put the seeds of every model, attack and arm together, in the order of the trials."""
-    planned = {(one.model, one.attack, one.arm): None for one in trials()}
-    found = dict.fromkeys(trial_of(entry) for entry in entries)
-    arms = dict.fromkeys(arm for _, _, arm in (*planned, *found))
-    order = {
-        (model, attack, arm): None
-        for model in dict.fromkeys(key[0] for key in found)
-        for arm in arms
-        for attack in ATTACKS
-    }
-    cells = [HideCell(*key, phase) for phase in PHASES for key in order if key in found]
-    lines = (make_line(cell, [entry for entry in entries if cell.holds(entry)]) for cell in cells)
-    return [line for line in lines if line is not None]
-
-
-def make_line(cell: HideCell, entries: Sequence[Entry]) -> HideLine | None:
-    """Put the seeds of one cell together; without any sound row there is no line."""
-    every = [(entry["trial"]["seed"], row) for entry in entries for row in entry["phases"][cell.phase]["rows"]]
-    rows = [(seed, row) for seed, row in every if row["status"] == "ok" and row["identified_original"] is not None]
-    swapped = [(entry["trial"]["seed"], one) for entry in entries for one in entry["phases"][cell.phase]["swapped"]]
-    if not rows or not swapped:
-        return None
-    seeds = [seed for seed, _ in rows]
-    return HideLine(
-        cell,
-        tuple(entry["test_accuracy"] for entry in entries),
-        len(every) - len(rows),
-        cluster_interval([row["psnr_original"] - row["floor_original"] for _, row in rows], seeds),
-        cluster_interval([row["advantage_original"] for _, row in rows], seeds),
-        Share(sum(row["identified_original"] for _, row in rows), len(rows)),
-        cluster_interval([one["swapped_gain"] for _, one in swapped], [seed for seed, _ in swapped]),
-        Share(sum(one["swapped_identified"] for _, one in swapped), len(swapped)),
-    )
-
-
-def render_markdown(lines: Sequence[HideLine], entries: Sequence[Entry]) -> str:
+def render_markdown(entries: Sequence[Entry]) -> str:
     """Write the table, how to read it, what is missing, and where it comes from."""
+    lines = make_lines(entries)
     notes = dict.fromkeys(line.aligned.note for line in lines if line.aligned.note)
     return "\n".join(
         [
@@ -143,9 +29,13 @@ def render_markdown(lines: Sequence[HideLine], entries: Sequence[Entry]) -> str:
             "",
             *(f"Note: {note}." for note in notes),
             "",
-            "| " + " | ".join(COLUMNS) + " |",
-            "|" + "---|" * len(COLUMNS),
-            *["| " + " | ".join(line.texts()) + " |" for line in lines],
+            READING,
+            "",
+            *write_table(GLANCE, glance_rows(lines)),
+            "",
+            "All of it:",
+            "",
+            *write_table(COLUMNS, [line.texts() for line in lines]),
             "",
             *describe_missing(entries),
             "",
@@ -157,6 +47,50 @@ def render_markdown(lines: Sequence[HideLine], entries: Sequence[Entry]) -> str:
             "",
         ]
     )
+
+
+def glance_rows(lines: Sequence[HideLine]) -> list[list[str]]:
+    """Put the attacks on an arm in one row, and all random policies in one."""
+    groups: dict[tuple[str, str], list[HideLine]] = {}
+    for line in lines:
+        label = "random policies" if line.cell.arm in RANDOM else f"`{line.cell.arm}`"
+        groups.setdefault((line.cell.model, label), []).append(line)
+    models = list(dict.fromkeys(model for model, _ in groups))
+    ordered = sorted(groups.items(), key=lambda group: models.index(group[0][0]))
+    return [glance_row(model, label, own) for (model, label), own in ordered]
+
+
+def glance_row(model: str, label: str, lines: Sequence[HideLine]) -> list[str]:
+    arms = len({line.cell.arm for line in lines})
+    accuracies = [sum(line.accuracies) / len(line.accuracies) for line in lines]
+    return [
+        f"`{model}`",
+        label if arms == 1 else f"{arms} {label}",
+        span(accuracies),
+        *(picked([line for line in lines if line.cell.attack == attack]) for attack in ATTACKS),
+        span([float(line.swapped_identified) for line in lines]),
+    ]
+
+
+def picked(lines: Sequence[HideLine]) -> str:
+    """Write how often the image is picked out before and after training."""
+    if not lines:
+        return "not run"
+    before, after = (span([float(line.identified) for line in lines if line.cell.phase == phase]) for phase in PHASES)
+    counts = sorted(line.identified.count for line in lines)
+    return f"{before} → {after} (n {'=' if counts[0] == counts[-1] else '≥'} {counts[0]})"
+
+
+def span(values: Sequence[float]) -> str:
+    """Write shares from the least to the most.
+
+    >>> span([0.5]), span([0.16, 0.38])
+    ('50%', '16–38%')
+    """
+    if not values:
+        return "–"
+    low, high = (f"{100 * value:.0f}" for value in (min(values), max(values)))
+    return f"{low}%" if low == high else f"{low}–{high}%"
 
 
 def describe_study(entries: Sequence[Entry]) -> list[str]:

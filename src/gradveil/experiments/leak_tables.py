@@ -9,6 +9,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from gradveil.experiments.federated_leak import ATTACK, ROUNDS, LeakCell, LeakTrial
+from gradveil.experiments.markdown import write_table
 from gradveil.results import canonical
 
 Entry = Mapping[str, Any]
@@ -38,28 +39,24 @@ def count_attacked(chosen: Sequence[LeakTrial], found: Mapping[LeakTrial, Entry]
     return f"{len(found)} of {len(chosen)} rounds were attacked, with `{ATTACK}`, one training each, seed 0."
 
 
-def write_header(columns: Sequence[str]) -> list[str]:
-    return ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
-
-
 def make_table(chosen: Sequence[LeakTrial], entries: Sequence[Entry]) -> list[str]:
     """Lay out what was attacked, a line for each round; what was not is counted below."""
     found = find_entries(chosen, entries)
     order = sorted(found, key=lambda one: (one.cell.update, one.cell.settings.model, one.round))
-    lines = ["| " + " | ".join(write_line(trial, found[trial]["summary"])) + " |" for trial in order]
-    return [*write_header(COLUMNS), *lines, "", count_attacked(chosen, found)]
+    lines = [write_line(trial, found[trial]["summary"]) for trial in order]
+    return [*write_table(COLUMNS, lines), "", count_attacked(chosen, found)]
 
 
 def make_overview(chosen: Sequence[LeakTrial], entries: Sequence[Entry]) -> list[str]:
     """Lay out a line for each training, the rounds side by side."""
     found = find_entries(chosen, entries)
     numbers = sorted(ROUNDS)
-    lines = write_header(["update", "model, mode", "arm", *(f"round {number}" for number in numbers)])
+    columns, lines = ["update", "model, mode", "arm", *(f"round {number}" for number in numbers)], []
     for cell in dict.fromkeys(trial.cell for trial in sorted(chosen, key=lambda one: one.cell.update)):
         rounds = [found.get(LeakTrial(cell, number)) for number in numbers]
         told = [write_round(entry["summary"]) if entry else "not run" for entry in rounds]
-        lines.append("| " + " | ".join([cell.update, name_place(cell), f"`{name_arm(cell)}`", *told]) + " |")
-    return [*lines, "", count_attacked(chosen, found)]
+        lines.append([cell.update, name_place(cell), f"`{name_arm(cell)}`", *told])
+    return [*write_table(columns, lines), "", count_attacked(chosen, found)]
 
 
 def write_round(summary: Entry) -> str:

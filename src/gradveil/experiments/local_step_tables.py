@@ -16,6 +16,7 @@ from gradveil.experiments.local_steps import (
     order,
     sightings,
 )
+from gradveil.experiments.markdown import write_table
 
 Entries = Sequence[Mapping[str, Any]]
 
@@ -43,8 +44,7 @@ def make_table(columns: Sequence[str], trials: Sequence[Trial], entries: Entries
     found = [(trial, find_line(trial, entries)) for trial in trials]
     rows = [row for trial, line in found if line is not None for row in write_rows(trial, line)]
     done = sum(line is not None for _, line in found)
-    head = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
-    return [*head, *("| " + " | ".join(row) + " |" for row in rows), "", f"{done} of {len(found)} trials were run."]
+    return [*write_table(columns, rows), "", f"{done} of {len(found)} trials were run."]
 
 
 def write_rows(trial: Trial, line: Mapping[str, Any]) -> list[list[str]]:

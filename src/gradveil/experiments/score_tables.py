@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from gradveil.experiments.markdown import write_table
+
 PLAIN = "cross-entropy"
 Values = NDArray[np.float64]
 RESAMPLES = 2000
@@ -154,7 +156,7 @@ def render_markdown(lines: Sequence[ScoreLine]) -> str:
         "intervals over policies. The last two columns of correlations are Spearman's on the policies of even place, "
         "on which a score may be chosen, and of odd place, on which it is judged.",
         "",
-        "| " + " | ".join(COLUMNS) + " |",
-        "|" + "---|" * len(COLUMNS),
+        *write_table(COLUMNS, [line.texts() for line in lines]),
+        "",
     ]
-    return "\n".join([*text, *["| " + " | ".join(line.texts()) + " |" for line in lines], ""])
+    return "\n".join(text)

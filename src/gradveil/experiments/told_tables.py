@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from gradveil.errors import SettingsError
+from gradveil.experiments.markdown import write_table
 from gradveil.experiments.told_defences import ToldStudy
 from gradveil.experiments.versions import render_appendix, require_one_version
 from gradveil.metrics import ClusterInterval, cluster_interval, paired_interval, rate_interval
@@ -122,11 +123,11 @@ def render_markdown(lines: Sequence[ToldLine], entries: Sequence[Entry]) -> str:
         "",
         *(f"Note: {note}." for note in notes),
         "",
-        *render_table(COLUMNS, [line.texts() for line in lines]),
+        *write_table(COLUMNS, [line.texts() for line in lines]),
         "",
         "## What it costs",
         "",
-        *render_table(COST_COLUMNS, render_costs(entries)),
+        *write_table(COST_COLUMNS, render_costs(entries)),
         "",
     ]
     return "\n".join(text)
@@ -145,11 +146,6 @@ def render_costs(entries: Sequence[Entry]) -> list[list[str]]:
         for entry in entries
         if entry["trial"]["told"]
     ]
-
-
-def render_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    head = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
-    return [*head, *("| " + " | ".join(row) + " |" for row in rows)]
 
 
 def write_told_tables(out: Path, study: ToldStudy) -> tuple[Path, dict[str, Any]]:

@@ -5,6 +5,7 @@ from statistics import median
 from typing import Any
 
 from gradveil.audit import Rule
+from gradveil.experiments.markdown import write_table
 from gradveil.experiments.verdict_sequential import LONGEST, POWER, follow_shares
 from gradveil.experiments.versions import render_appendix
 from gradveil.metrics import ShareTest, holm, rate_interval
@@ -217,8 +218,3 @@ def render_sequential() -> list[str]:
 
 def write_gain(found: Mapping[str, float]) -> str:
     return f"{found['mean']:+.2f} ({found['low']:+.2f} to {found['high']:+.2f}), n = {found['count']}"
-
-
-def write_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    head = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
-    return [*head, *("| " + " | ".join(row) + " |" for row in rows)]

@@ -10,7 +10,6 @@ from gradveil.experiments.paper.text import (
     write_percent,
     write_psnr,
     write_share,
-    write_table,
     write_value,
 )
 from tests.experiments.paper.made_up import row
@@ -57,7 +56,3 @@ def test_what_an_attack_finds_is_compared_with_wrong_updates_where_there_are_any
 def test_what_a_paper_does_not_have_is_a_dash() -> None:
     assert write_value(TABLE_5["none"], P) == "–"
     assert write_value(TABLE_5["none"], R) == "8.96 ± 1.25 / 61.44"
-
-
-def test_tables_are_markdown() -> None:
-    assert write_table(("a", "b"), [["1", "2"]]) == ["| a | b |", "|---|---|", "| 1 | 2 |"]

@@ -1,5 +1,6 @@
 """One cell of Table 1a at the papers' own width, as far as that trains on a processor."""
 
+from gradveil.experiments.markdown import write_table
 from gradveil.experiments.paper.cells import Cell, accuracy_of, attack_units, train_units
 from gradveil.experiments.paper.experiment import Experiment, Material, Rendering
 from gradveil.experiments.paper.policy_table import BASE, PUBLISHED_ATTACK, describe_network
@@ -14,7 +15,6 @@ from gradveil.experiments.paper.text import (
     write_mean,
     write_percent,
     write_psnr,
-    write_table,
 )
 from gradveil.experiments.paper.units import AttackUnit, Unit
 

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from statistics import fmean
 
+from gradveil.experiments.markdown import write_table
 from gradveil.experiments.paper.cells import train_units
 from gradveil.experiments.paper.claims import render as render_claim
 from gradveil.experiments.paper.experiment import Claim, Experiment, Material, Rendering
@@ -12,7 +13,7 @@ from gradveil.experiments.paper.quirks import QUIRKS, REPEATED_LABELS
 from gradveil.experiments.paper.scales import Scale
 from gradveil.experiments.paper.table_2 import judge as judge_attack
 from gradveil.experiments.paper.table_2 import list_units as list_attacks
-from gradveil.experiments.paper.text import NOT_RUN, write_table
+from gradveil.experiments.paper.text import NOT_RUN
 from gradveil.experiments.paper.units import ScoreUnit, SearchUnit, Unit
 from gradveil.experiments.paper.verdicts import Finding, combine
 

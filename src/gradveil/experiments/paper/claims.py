@@ -3,9 +3,9 @@
 from collections.abc import Callable, Sequence
 from functools import partial
 
+from gradveil.experiments.markdown import write_table
 from gradveil.experiments.paper.experiment import Claim, Experiment, Material, Rendering
 from gradveil.experiments.paper.scales import Scale
-from gradveil.experiments.paper.text import write_table
 from gradveil.experiments.paper.units import Unit
 from gradveil.experiments.paper.verdicts import Finding, undecided
 

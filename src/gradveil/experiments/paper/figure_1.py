@@ -2,13 +2,14 @@
 
 import torch
 
+from gradveil.experiments.markdown import write_table
 from gradveil.experiments.paper.cells import train_units
 from gradveil.experiments.paper.experiment import Experiment, Material, Rendering
 from gradveil.experiments.paper.policy_table import BASE
 from gradveil.experiments.paper.published import POLICIES
 from gradveil.experiments.paper.quirks import QUIRKS, UNIFORM_START
 from gradveil.experiments.paper.scales import Scale
-from gradveil.experiments.paper.text import NOT_RUN, write_table
+from gradveil.experiments.paper.text import NOT_RUN
 from gradveil.experiments.paper.units import ScoreUnit, Unit
 from gradveil.metrics import mean_interval
 from gradveil.reports import draw_similarity

@@ -5,13 +5,14 @@ from functools import lru_cache
 
 import torch
 
+from gradveil.experiments.markdown import write_table
 from gradveil.experiments.paper.cells import Cell, attack_units, train_units, with_fields
 from gradveil.experiments.paper.drawing import draw_scatter
 from gradveil.experiments.paper.experiment import Experiment, Material, Rendering
 from gradveil.experiments.paper.policy_table import BASE, PUBLISHED_ATTACK
 from gradveil.experiments.paper.published import CORRELATION, CORRELATION_STEPS, P, R
 from gradveil.experiments.paper.scales import Scale
-from gradveil.experiments.paper.text import ABOUT_EXCESS, EXCESS, NOT_RUN, write_table
+from gradveil.experiments.paper.text import ABOUT_EXCESS, EXCESS, NOT_RUN
 from gradveil.experiments.paper.units import AttackUnit, ScoreUnit, Unit
 from gradveil.experiments.paper.verdicts import Correlation, correlate
 from gradveil.metrics import mean_interval

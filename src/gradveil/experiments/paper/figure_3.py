@@ -1,11 +1,12 @@
 """P, Figure 3, and R, Figure 4: loss and accuracy during training, with and without policies."""
 
+from gradveil.experiments.markdown import write_table
 from gradveil.experiments.paper.cells import train_units
 from gradveil.experiments.paper.experiment import Experiment, Material, Rendering
 from gradveil.experiments.paper.policy_table import NONE, arms_of, describe_network
 from gradveil.experiments.paper.published import POLICIES
 from gradveil.experiments.paper.scales import Scale
-from gradveil.experiments.paper.text import NOT_RUN, write_table
+from gradveil.experiments.paper.text import NOT_RUN
 from gradveil.experiments.paper.units import TrainUnit, Unit
 from gradveil.reports import draw_curves
 from gradveil.training import Epoch

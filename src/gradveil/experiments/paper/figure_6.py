@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
+from gradveil.experiments.markdown import write_table
 from gradveil.experiments.paper.cells import Cell, Key
 from gradveil.experiments.paper.drawing import draw_layers
 from gradveil.experiments.paper.experiment import Experiment, Material, Rendering
@@ -12,7 +13,7 @@ from gradveil.experiments.paper.published import POLICIES, SHALLOW_SIMILARITY
 from gradveil.experiments.paper.quirks import FAITHFUL
 from gradveil.experiments.paper.scales import Scale
 from gradveil.experiments.paper.table_1 import make_table
-from gradveil.experiments.paper.text import NOT_RUN, write_table
+from gradveil.experiments.paper.text import NOT_RUN
 from gradveil.experiments.paper.units import Unit
 
 SEARCHED = POLICIES["a"][0]

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
+from gradveil.experiments.markdown import write_table
 from gradveil.experiments.paper.cells import Cell, attack_units, train_units, with_fields
 from gradveil.experiments.paper.claims import render as render_claim
 from gradveil.experiments.paper.experiment import Claim, Experiment, Material, Rendering
@@ -20,7 +21,6 @@ from gradveil.experiments.paper.text import (
     write_interval,
     write_psnr,
     write_share,
-    write_table,
 )
 from gradveil.experiments.paper.units import AttackUnit, Phase, Unit
 from gradveil.experiments.paper.verdicts import Finding, judge_difference, judge_leak, judge_spread

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from gradveil.experiments.markdown import write_table
 from gradveil.experiments.paper.claims import find, render
 from gradveil.experiments.paper.experiment import Experiment, Material
 from gradveil.experiments.paper.policy_table import PUBLISHED_ATTACK
@@ -11,7 +12,7 @@ from gradveil.experiments.paper.registry import EXPERIMENTS
 from gradveil.experiments.paper.scales import Scale
 from gradveil.experiments.paper.study import Line
 from gradveil.experiments.paper.table_1 import GLANCE_COLUMNS, glance_line
-from gradveil.experiments.paper.text import ABOUT_EXCESS, NOT_RUN, write_table
+from gradveil.experiments.paper.text import ABOUT_EXCESS, NOT_RUN
 from gradveil.experiments.paper.units import LEARNER, AttackUnit, TrainUnit, Unit, with_models
 from gradveil.experiments.versions import name_makers
 

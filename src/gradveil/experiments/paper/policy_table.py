@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from gradveil.experiments.markdown import write_table
 from gradveil.experiments.paper.cells import Cell, accuracy_of, attack_units, says_diverged, train_units
 from gradveil.experiments.paper.experiment import Material
 from gradveil.experiments.paper.published import PAIRS, POLICIES, Pair
@@ -19,7 +20,6 @@ from gradveil.experiments.paper.text import (
     write_psnr,
     write_published,
     write_share,
-    write_table,
 )
 from gradveil.experiments.paper.units import LEARNER, AttackUnit, TrainUnit, Unit, recipe_of
 from gradveil.experiments.paper.verdicts import Finding, judge_picked, judge_protection, limit_by_accuracy

@@ -2,6 +2,7 @@
 
 from statistics import fmean
 
+from gradveil.experiments.markdown import write_table
 from gradveil.experiments.paper.cells import Cell, Key, attack_units, train_units, with_fields
 from gradveil.experiments.paper.experiment import Experiment, Material, Rendering
 from gradveil.experiments.paper.policy_table import BASE, NONE, PUBLISHED_ATTACK, describe_network
@@ -16,7 +17,7 @@ from gradveil.experiments.paper.quirks import (
 )
 from gradveil.experiments.paper.scales import CIFAR, Scale
 from gradveil.experiments.paper.table_1 import SHOWN, make_table, render_shares
-from gradveil.experiments.paper.text import NOT_RUN, write_count, write_interval, write_psnr, write_table
+from gradveil.experiments.paper.text import NOT_RUN, write_count, write_interval, write_psnr
 from gradveil.experiments.paper.units import AttackUnit, Unit
 from gradveil.metrics import paired_interval
 

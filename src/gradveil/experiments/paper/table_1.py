@@ -6,13 +6,14 @@ Table 1a also says how much of the published effect is crop and flip, the chance
 from collections.abc import Sequence
 from functools import partial
 
+from gradveil.experiments.markdown import write_table
 from gradveil.experiments.paper.cells import Cell
 from gradveil.experiments.paper.experiment import Experiment, Material, Rendering
 from gradveil.experiments.paper.policy_table import HYBRID, NONE, PUBLISHED_ATTACK, PolicyTable, published_table
 from gradveil.experiments.paper.published import PAIRS, POLICIES, TABLE_1, P, R
 from gradveil.experiments.paper.quirks import CORRECTED, FAITHFUL
 from gradveil.experiments.paper.scales import Scale
-from gradveil.experiments.paper.text import EXCESS, NOT_RUN, write_count, write_excess, write_interval, write_table
+from gradveil.experiments.paper.text import EXCESS, NOT_RUN, write_count, write_excess, write_interval
 from gradveil.experiments.paper.units import LEARNER, Unit
 
 SHOWN = POLICIES["a"][0]

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from gradveil.experiments.markdown import write_table
 from gradveil.experiments.paper.cells import Cell, attack_units, train_units
 from gradveil.experiments.paper.experiment import Experiment, Material, Rendering
 from gradveil.experiments.paper.policy_table import BASE, HYBRID, NONE, arms_of, describe_network
@@ -17,7 +18,6 @@ from gradveil.experiments.paper.text import (
     write_mean,
     write_psnr,
     write_published,
-    write_table,
 )
 from gradveil.experiments.paper.units import AttackUnit, Unit
 from gradveil.experiments.paper.verdicts import Finding, judge_protection

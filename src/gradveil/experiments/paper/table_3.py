@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from gradveil.experiments.markdown import write_table
 from gradveil.experiments.paper.cells import Cell, accuracy_of, attack_units, says_diverged, train_units
 from gradveil.experiments.paper.experiment import Experiment, Material, Rendering
 from gradveil.experiments.paper.policy_table import BASE, HYBRID, PUBLISHED_ATTACK, arms_of, describe_network
@@ -18,7 +19,6 @@ from gradveil.experiments.paper.text import (
     write_percent,
     write_psnr,
     write_published,
-    write_table,
 )
 from gradveil.experiments.paper.units import AttackUnit, TrainUnit, Unit
 

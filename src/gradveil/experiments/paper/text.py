@@ -1,6 +1,6 @@
 """How figures are written: ours beside the published ones."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from gradveil.experiments.paper.cells import Cell
 from gradveil.experiments.paper.published import P, R, Value
@@ -13,12 +13,6 @@ ABOUT_EXCESS = (
     "without a leak."
 )
 """What the column of the negative control says."""
-
-
-def write_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Write a table of Markdown."""
-    head = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
-    return [*head, *("| " + " | ".join(row) + " |" for row in rows)]
 
 
 def write_value(values: Mapping[str, Value], paper: str) -> str:
