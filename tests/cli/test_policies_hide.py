@@ -19,7 +19,7 @@ def test_trials_are_chosen_by_arm_attack_and_model() -> None:
     assert [(one.arm, one.attack, one.model, one.seed, one.images) for one in chosen] == [
         ("none", "both", "lenet-relu", seed, 7) for seed in (0, 1)
     ]
-    assert {one.images for one in choose_trials(ANY, 3, None)} == {200, 32}
+    assert {one.images for one in choose_trials(ANY, 3, None)} == {200, 32, 20}
     with pytest.raises(UnknownNameError, match="nope"):
         choose_trials({**ANY, "attack": ["nope"]}, 3, None)
 

@@ -62,7 +62,7 @@ def test_attacks_stand_apart_and_what_was_not_run_is_said() -> None:
     assert [line.cell.attack for line in lines] == 2 * ["learned", "matching", "both"]
     text = render_markdown(entries)
     assert "`learned`: version 2." in text
-    assert "53 of `lenet-relu` with learned" in text
+    assert "44 of `lenet-relu` with learned" in text
 
 
 def test_at_a_glance_an_arm_has_one_row_and_random_policies_share_one() -> None:

@@ -23,7 +23,7 @@ from gradveil.cli.progress import progress_bar
 from gradveil.cli.study_folders import own_journal, prepare_folder, require_results
 from gradveil.errors import UnknownNameError
 from gradveil.experiments.hide_tables import render_markdown
-from gradveil.experiments.policies_hide import ATTACKS, IMAGES, RUN, SEEDS, SHARES, HideStudy, HideTrial, trials
+from gradveil.experiments.policies_hide import ATTACKS, RUN, SEEDS, SHARES, HideStudy, HideTrial, trials
 from gradveil.results import record, to_json, write_file
 
 Arms = Annotated[
@@ -42,12 +42,7 @@ Models = Annotated[
 Seeds = Annotated[int, typer.Option("--seeds", min=1, max=SEEDS, help="How many seeds to run.")]
 Images = Annotated[
     int | None,
-    typer.Option(
-        "--images",
-        min=1,
-        help=f"How many test images to attack; {IMAGES['learned']} with learned and "
-        f"{IMAGES['both']} with the others unless given.",
-    ),
+    typer.Option("--images", min=1, help="How many test images to attack; as many as the table has unless given."),
 ]
 TableOnly = Annotated[bool, typer.Option("--table", help="Run nothing: write the table of what is there.")]
 
