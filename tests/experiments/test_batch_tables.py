@@ -85,7 +85,6 @@ def test_at_a_glance_a_network_has_one_row_for_all_kinds_of_update() -> None:
         entry("fast", None, 2, phase="init"),
     ]
     columns, (before, after) = make_grid(make_lines(entries))
-    titles = ["model", "mode", "phase", "batch of 2", "batch of 8", "8 images, 5 steps"]
-    assert len(columns) == len(titles) == len(before) == len(after)
+    assert columns == ["model", "mode", "phase", "2", "8", "8, 5 steps"]
     assert before[2:] == ["untrained", "fails", "not run", "not run"]
     assert after[2:] == ["trained, 84%", "10 by `fast`", "12 by `spear`", "7 by `fast`"]
