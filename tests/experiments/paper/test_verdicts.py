@@ -5,6 +5,7 @@ import pytest
 from gradveil.experiments.paper.verdicts import (
     FAILS,
     HOLDS,
+    NOTHING_TO_LOSE,
     PARTLY,
     UNDECIDED,
     Correlation,
@@ -50,6 +51,14 @@ def test_protection(
     control: ClusterInterval | None, protected: ClusterInterval | None, drop: ClusterInterval | None, verdict: str
 ) -> None:
     assert judge_protection(control, protected, drop).verdict == verdict
+
+
+def test_an_attack_that_finds_nothing_without_a_policy_is_said_to_before_the_policy_was_run() -> None:
+    found = judge_protection(interval(0.1, 0.4, 12), None, None)
+    assert (found.verdict, found.why) == (UNDECIDED, NOTHING_TO_LOSE)
+    assert "+0.1 ± 0.4 dB without, n = 12" in found.measured
+    for control in (interval(0.1, 0.4, 6), interval(3, 0.5), interval(3, None, 2)):
+        assert judge_protection(control, None, None).measured == "not run"
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ EPSILON = 1.0
 LEAST_IMAGES = 12
 AT_CHANCE_IMAGES = 32
 """Nothing is said to be at chance on fewer images."""
+NOTHING_TO_LOSE = "without a policy the attack gains nothing that is certain, so none can be lost"
 ACCURACY_COST = 5.0
 """A policy that costs more points of accuracy does not keep the model useful (γ of the definition)."""
 NEGLIGIBLE_COST = 2.0
@@ -65,24 +66,31 @@ def combine(parts: Sequence[tuple[str, Finding]]) -> Finding:
     return Finding(verdict, "the table says it part by part", f"{len(parts)} parts", tuple(parts))
 
 
+def gains_nothing(control: ClusterInterval) -> bool:
+    """Tell whether an attack has enough images, and gains nothing that is certain."""
+    return control.count >= LEAST_IMAGES and control.low is not None and control.low <= 0
+
+
 def judge_protection(
     control: ClusterInterval | None, protected: ClusterInterval | None, drop: ClusterInterval | None
 ) -> Finding:
     """Judge whether a policy makes an attack infeasible: dB over wrong updates without it, with it, and the drop."""
     if control is None or protected is None or drop is None:
-        return undecided("a cell was not run", "not run")
+        if control is None or not gains_nothing(control):
+            return undecided("a cell was not run", "not run")
+        without = f"over wrong updates {control.text(1, signed=True)} dB without, n = {control.count}"
+        return undecided(NOTHING_TO_LOSE, f"{without}; with the policy it was not run")
     measured = (
         f"over wrong updates {control.text(1, signed=True)} dB without, {protected.text(1, signed=True)} dB with the "
         f"policy, drop {drop.text(1, signed=True)} dB, n = {drop.count}, {drop.clusters} seed(s)"
     )
     if drop.count < LEAST_IMAGES or None in (control.low, protected.high, drop.low, drop.high):
         return undecided(f"{drop.count} images, fewer than {LEAST_IMAGES}", measured)
-    assert control.low is not None
     assert protected.high is not None
     assert drop.low is not None
     assert drop.high is not None
-    if control.low <= 0:
-        return undecided("without a policy the attack gains nothing that is certain, so none can be lost", measured)
+    if gains_nothing(control):
+        return undecided(NOTHING_TO_LOSE, measured)
     if drop.low > 0 and protected.high < EPSILON:
         if drop.count >= AT_CHANCE_IMAGES:
             return Finding(HOLDS, f"with the policy the gain is below {EPSILON:g} dB", measured)
