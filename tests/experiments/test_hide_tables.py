@@ -75,7 +75,7 @@ def test_at_a_glance_an_arm_has_one_row_and_random_policies_share_one() -> None:
     ]
     plain, several = (dict(zip(GLANCE, row, strict=True)) for row in glance_rows(make_lines(entries)))
     assert (plain["arm"], plain["`learned`"], plain["`both`"]) == ("`none`", "100% → 100% (n = 8)", "not run")
-    assert (several["arm"], several["swapped"]) == ("2 random policies", "0%")
+    assert (several["arm"], several["swapped"]) == ("random policies: 2", "0%")
     assert several["`learned`"] == "0–100% → 0–100% (n ≥ 8)"
 
 

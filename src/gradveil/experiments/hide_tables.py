@@ -11,6 +11,7 @@ from gradveil.experiments.policies_hide import ATTACKS, LEARNED, PHASES, RANDOM,
 from gradveil.experiments.versions import CHOICE, CHOICES, KEY, name_makers
 
 GLANCE = ("model", "arm", "accuracy on plain test images", *(f"`{attack}`" for attack in ATTACKS), "swapped")
+RANDOM_POLICIES = "random policies"
 READING = (
     "At a glance: how often the true image is picked out of 20 of its class (chance 5%), before → after training, and "
     "the same for swapped updates. The random policies are one row, from the least to the most."
@@ -53,7 +54,7 @@ def glance_rows(lines: Sequence[HideLine]) -> list[list[str]]:
     """Put the attacks on an arm in one row, and all random policies in one."""
     groups: dict[tuple[str, str], list[HideLine]] = {}
     for line in lines:
-        label = "random policies" if line.cell.arm in RANDOM else f"`{line.cell.arm}`"
+        label = RANDOM_POLICIES if line.cell.arm in RANDOM else f"`{line.cell.arm}`"
         groups.setdefault((line.cell.model, label), []).append(line)
     models = list(dict.fromkeys(model for model, _ in groups))
     ordered = sorted(groups.items(), key=lambda group: models.index(group[0][0]))
@@ -65,7 +66,7 @@ def glance_row(model: str, label: str, lines: Sequence[HideLine]) -> list[str]:
     accuracies = [sum(line.accuracies) / len(line.accuracies) for line in lines]
     return [
         f"`{model}`",
-        label if arms == 1 else f"{arms} {label}",
+        f"{label}: {arms}" if label == RANDOM_POLICIES else label,
         span(accuracies),
         *(picked([line for line in lines if line.cell.attack == attack]) for attack in ATTACKS),
         span([float(line.swapped_identified) for line in lines]),
