@@ -21,14 +21,14 @@ READING = (
 def render_markdown(entries: Sequence[Entry]) -> str:
     """Write the table, how to read it, what is missing, and where it comes from."""
     lines = make_lines(entries)
-    notes = dict.fromkeys(line.aligned.note for line in lines if line.aligned.note)
+    notes = dict.fromkeys((line.aligned.clusters, line.aligned.note) for line in lines if line.aligned.note)
     return "\n".join(
         [
             "# Does a policy hide the original from someone who knows it?",
             "",
             *describe_study(entries),
             "",
-            *(f"Note: {note}." for note in notes),
+            *(f"Note on rows with {seeds} seed{'s' if seeds > 1 else ''}: {note}." for seeds, note in notes),
             "",
             READING,
             "",
