@@ -72,7 +72,7 @@ def test_the_claims_on_reconstruction_fail_on_every_network() -> None:
     text = " ".join(README.read_text().split())
     for number, networks, sentence in (
         (1, 4, "reconstruction becomes infeasible fails on all four networks"),
-        (3, 2, "the claim that policies transfer to another data set on both that it was tried with"),
+        (3, 2, "the claim that policies transfer to another data set on both of its networks"),
     ):
         claim = ledger.partition(f"### Claim {number}")[2].partition(f"### Claim {number + 1}")[0]
         judged = [line for line in claim.splitlines() if ", `learned` | picked out " in line]
